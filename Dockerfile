@@ -8,7 +8,8 @@ RUN python -m venv /venv \
 FROM python:3.13-slim
 # A number, so that a host may check that it is not root's.
 RUN useradd --system --uid 10001 --home-dir /data --create-home countersign \
- && install -d -m 700 -o countersign /seal
+ && install -d -m 700 -o countersign /seal \
+ && install -d -m 711 -o countersign /backups
 COPY --from=packages /venv /venv
 WORKDIR /app
 COPY --chown=root:root . .

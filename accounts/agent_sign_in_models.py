@@ -34,7 +34,7 @@ class SignInClient(models.Model):
     # From which a registered one came: of IPv6, 64 bits.
     network = models.CharField(max_length=50, blank=True, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    # When the document was last read.
+    # When the document was last read; of a registered one, when a user last saw its page.
     read_at = models.DateTimeField(default=timezone.now)
     # When a user last allowed it something.
     used_at = models.DateTimeField(null=True)
@@ -60,6 +60,8 @@ class AuthorizationCode(models.Model):
     challenge = models.CharField(max_length=43)
     # The key that alone redeems it, where the client named one (RFC 9449, 10).
     jkt = models.CharField(max_length=43, blank=True, default="", db_default="")
+    # The consent page that it was given for: one page gives one code that can be used.
+    page = models.CharField(max_length=43, blank=True, default="", db_default="")
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
     # The grant that came of it, revoked if the code is shown again.

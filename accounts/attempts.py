@@ -114,10 +114,11 @@ def begin_slack(request: HttpRequest) -> Attempt:
 
 
 @transaction.atomic
-def note_slack_visit(request: HttpRequest) -> None:
-    """An entry for a request that is no POST: the first of its address within WINDOW, of so many
-    addresses, so that nobody floods the record."""
-    visit = Attempt(kind=Attempt.Kind.SLACK, who=_digest("visit"), address=client_address(request))
+def note_slack_visit(request: HttpRequest, reason: str = "") -> None:
+    """An entry for a request that is no POST, or for that reason: the first of its address within
+    WINDOW, of so many addresses, so that nobody floods the record."""
+    who = _digest(f"visit {reason}".strip())
+    visit = Attempt(kind=Attempt.Kind.SLACK, who=who, address=client_address(request))
     recent = Attempt.objects.filter(
         kind=visit.kind, who=visit.who, at__gt=timezone.now() - WINDOW
     ).values_list("address", flat=True)
@@ -126,7 +127,7 @@ def note_slack_visit(request: HttpRequest) -> None:
     _forget_old()
     visit.save()
     why = _("Slack sends its requests by POST, and signs them: this was %(method)s.")
-    said = why % {"method": (request.method or "")[:20]}
+    said = reason or why % {"method": (request.method or "")[:20]}
     record("slack.failed", actor=SYSTEM, reason=said, address=visit.address)
 
 

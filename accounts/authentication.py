@@ -7,10 +7,12 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import APIException, AuthenticationFailed
 from rest_framework.request import Request
 
-from accounts import service_accounts, tokens
+from accounts import rejected_tokens, service_accounts, tokens
 from accounts.agent_addresses import note_address
 from accounts.models import Agent, ServiceAccount
+from accounts.rejected_tokens import LOOK_UPS
 from accounts.service_accounts import ServiceBearer
+from accounts.services import note_used
 from accounts.tokens import Bearer
 from core.client_address import client_address
 from core.english import gettext as _
@@ -31,7 +33,9 @@ def _bearer_token(request: Request) -> str | None:
 
 class _TokenAuthentication(BaseAuthentication):
     def authenticate_header(self, request: Request) -> str:
-        return 'Bearer realm="countersign"'
+        # Source: RFC 6750, 3.1: no error where no token was sent.
+        error = ', error="invalid_token"' if _bearer_token(request) else ""
+        return f'Bearer realm="countersign"{error}'
 
 
 class AgentTokenAuthentication(_TokenAuthentication):
@@ -49,6 +53,8 @@ class AgentTokenAuthentication(_TokenAuthentication):
     def _look_up(self, token: str, address: str) -> tuple[Agent, Bearer]:
         bearer = tokens.look_up(token)
         if bearer is None:
+            if not LOOK_UPS.wait_s(address):
+                rejected_tokens.note(token, address)
             # One answer for garbage, expired, revoked and disabled: it teaches a thief nothing.
             raise AuthenticationFailed(_("This agent token is not valid."))
         if bearer.requires_dpop:
@@ -57,6 +63,7 @@ class AgentTokenAuthentication(_TokenAuthentication):
             )
         if address:
             note_address(bearer.agent_id, address)
+        note_used({bearer.token_id: address})
         return Agent.objects.select_related("owner").get(pk=bearer.agent_id), bearer
 
 

@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import Group
+from django.core.validators import validate_slug
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
@@ -31,7 +32,7 @@ class SignInForm(AuthenticationForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["username"].label = pgettext_lazy("user", "Name")
+        self.fields["username"].label = pgettext_lazy("user", "Username")
         self.fields["password"].label = _("Password")
         for field in self.fields.values():
             field.widget.attrs.pop("autofocus", None)
@@ -61,7 +62,7 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ["username"]
-        labels = {"username": pgettext_lazy("user", "Name")}
+        labels = {"username": pgettext_lazy("user", "Username")}
         help_texts = {"username": _("Appears in the audit log with what they do.")}
 
     def clean_username(self) -> str:
@@ -75,7 +76,7 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class RenameForm(forms.Form):
     name = forms.CharField(
-        label=pgettext_lazy("user", "Name"),
+        label=pgettext_lazy("user", "Username"),
         max_length=150,
         help_text=_(
             "The old name stays this person's: entries and rules mean them by it, and nobody "
@@ -132,7 +133,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         label=_("Owner"),
         help_text=_(
             "The person on whose behalf it acts. Nobody decides on calls of agents that they own "
-            "or created, save in single-person mode."
+            "or created, except in single-person mode."
         ),
     )
 
@@ -175,6 +176,27 @@ class TokenForm(forms.Form):
         initial=30,
         help_text=_("1 to 90. Shorter is safer; a new token is made in a moment."),
     )
+    toolsets = forms.CharField(
+        label=_("Toolsets of the token"),
+        required=False,
+        max_length=2000,
+        help_text=_("Their names, separated by commas. Empty: all toolsets of the agent."),
+    )
+    reads_only = forms.ChoiceField(
+        label=_("Tools of the token"),
+        required=False,
+        choices=[("", _("All tools of its toolsets")), ("1", _("Read-only tools alone"))],
+        help_text=_("As declared by their servers."),
+    )
+
+    def clean_toolsets(self) -> list[str]:
+        names: list[str] = self.cleaned_data["toolsets"].replace(",", " ").split()
+        for name in names:
+            validate_slug(name)
+        return names
+
+    def clean_reads_only(self) -> bool:
+        return bool(self.cleaned_data["reads_only"])
 
 
 def _scopes() -> forms.MultipleChoiceField:
@@ -240,8 +262,8 @@ class RoleForm(forms.Form):
         label=_("Only agents with a tag"),
         required=False,
         help_text=_(
-            "With a space between. Without any, the role holds everywhere. A call has the tags of "
-            "its server, toolset and agent. Permissions to view hold everywhere."
+            "Separate tags with spaces. Without any, the role holds everywhere. A call has the "
+            "tags of its server, toolset and agent. Permissions to view hold everywhere."
         ),
     )
 

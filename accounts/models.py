@@ -7,6 +7,7 @@ from typing import Self
 
 import pgtrigger
 from django.contrib.auth.models import AbstractUser, Group
+from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
@@ -414,6 +415,8 @@ class Agent(models.Model):
     )
     # Whether only tokens that are bound to a client's key open something (accounts/dpop.py).
     requires_dpop = models.BooleanField(default=False, db_default=False)
+    # For which of its owner's teams it acts (accounts/teams.py); empty: for the only one.
+    team = models.ForeignKey(Group, models.SET_NULL, null=True, editable=False, related_name="+")
     tags = tags()
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # Never counted among those who decide on its calls; nobody if it was made at the host.
@@ -493,6 +496,12 @@ class AgentToken(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
     # Written at most once a minute, and never a reason for caches to be read again.
     last_used_at = models.DateTimeField(null=True, blank=True)
+    # Of IPv6, the network of 64 bits, which one host has.
+    last_address = models.CharField(max_length=50, blank=True, db_default="", default="")
+    # The names of the toolsets that it opens; empty: all of its agent's.
+    toolsets = ArrayField(models.SlugField(max_length=64), default=list, db_default=[], blank=True)
+    # Whether it calls read-only tools alone.
+    reads_only = models.BooleanField(default=False, db_default=False)
     # In place of a secret of ours: a client at an identity provider, whose access tokens are the
     # agent's (accounts/oidc/access_tokens.py), or a program with a WorkloadIdentity.
     issuer = models.CharField(max_length=500, blank=True, db_default="", default="")
@@ -520,6 +529,7 @@ class AgentToken(models.Model):
                 name="keep_issuer",
                 columns=["agent_id", "created_by_id", "issuer", "client_id", "resource", "jkt"],
             ),
+            Keep(name="keep_scope", columns=["toolsets", "reads_only"]),
         ]
 
     def __str__(self) -> str:

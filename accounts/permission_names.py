@@ -47,7 +47,7 @@ PERMISSION_GROUPS = [
             "calls.end_freeze": _("End an emergency stop"),
             "approvals.view_approval": _("View approvals"),
             "approvals.decide_approval": _("Approve and deny calls"),
-            "approvals.break_glass": _("Break the glass: approve one pending call alone"),
+            "approvals.break_glass": _("Use break-glass: approve a pending call alone"),
             "approvals.view_grant": _("View standing approvals"),
             "approvals.revoke_grant": _("Revoke standing approvals of others"),
         },

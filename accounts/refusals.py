@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from hashlib import sha256
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.db import DatabaseError, InterfaceError, transaction
@@ -72,7 +73,9 @@ def link(request: HttpRequest, error: CountersignError) -> None:
 def connection(request: HttpRequest, server: str, error: CountersignError) -> None:
     """Another user's link to connect an account at a server, or an answer that this user did not
     begin."""
-    _note(request, "credential.rejected", str(error), server=server)
+    # Each reason and server by itself, as with tokens.
+    kind = f"credential.rejected {_mark(server, str(error))}"
+    _note(request, "credential.rejected", str(error), kind=kind, server=server)
 
 
 def scim_change(request: HttpRequest, by: Actor, detail: str) -> None:
@@ -86,12 +89,14 @@ def confirmation(request: HttpRequest, confirmed: Model, error: CountersignError
     _note(request, "confirmation.rejected", str(error), kind=kind, confirmed=str(confirmed))
 
 
-def access_token(address: str, reason: str, **details: str) -> None:
-    """An access token of an identity provider that makes nobody an agent here."""
-    told = {name: value[:HOST_MAX] for name, value in details.items()}
-    # Each reason by itself: one that matters is not hidden behind junk that was sent before.
-    kind = f"agent.token_rejected {sha256(reason.encode()).hexdigest()[:16]}"
-    _write("agent.token_rejected", address, SYSTEM, reason, kind=kind, **told)
+def access_token(address: str, reason: str, **details: Any) -> None:
+    """A token that opens nothing as an agent. `token`: which of ours it is, never its text;
+    `agent`: of which, as entries have it."""
+    cut = {name: value[:HOST_MAX] for name, value in details.items() if isinstance(value, str)}
+    # Each reason and token of ours by itself: one that matters is not hidden behind junk that was
+    # sent before.
+    kind = f"agent.token_rejected {_mark(reason, details.get('token', ''))}"
+    _write("agent.token_rejected", address, SYSTEM, reason, kind=kind, **(details | cut))
 
 
 def agent_sign_in(
@@ -99,9 +104,13 @@ def agent_sign_in(
 ) -> None:
     """A client's request at our authorization server that is answered with an error."""
     told = {name: value[:HOST_MAX].replace("\0", "�") for name, value in details.items()}
-    kind = f"agent_sign_in.rejected {sha256(reason.encode()).hexdigest()[:16]}"
+    kind = f"agent_sign_in.rejected {_mark(reason)}"
     actor = by.actor if by else None
     _note(request, "agent_sign_in.rejected", reason, by=actor, kind=kind, **told)
+
+
+def _mark(*texts: str) -> str:
+    return sha256(" ".join(texts).encode()).hexdigest()[:16]
 
 
 def _host(there: str) -> str:
@@ -125,7 +134,7 @@ def _note(
 
 
 def _write(
-    action: str, address: str, actor: Actor, reason: str, *, kind: str = "", **details: str
+    action: str, address: str, actor: Actor, reason: str, *, kind: str = "", **details: Any
 ) -> None:
     try:
         with transaction.atomic():

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils.translation import gettext, gettext_lazy, gettext_noop, override
 
 from audit.services import SYSTEM, record
+from core.english import gettext as english_gettext
 
 
 class Role(StrEnum):
@@ -135,7 +136,8 @@ def ensure_roles() -> list[Role]:
         role for role, names in PERMISSIONS.items() if _ensure(role, {known[n] for n in names})
     ]
     for role in changed:
-        record("role.set", actor=SYSTEM, reason=f"The permissions of {role} were set.", role=role)
+        why = english_gettext("The permissions of %(role)s were set.") % {"role": role}
+        record("role.set", actor=SYSTEM, reason=why, role=role)
     return changed
 
 

@@ -23,7 +23,8 @@ from core.english import gettext as _
 from core.english import ngettext
 
 # Permissions that the REST API asks for (gateway/rest/v1/). None decides on calls, and none gives
-# anybody a permission: users, roles and service accounts are changed in the console alone.
+# anybody a permission: users, roles and service accounts are made and changed in the console alone,
+# and by REST a user is only disabled.
 READING = (
     "registry.view_server",
     "registry.view_tool",
@@ -32,6 +33,7 @@ READING = (
     "registry.view_toolset",
     "accounts.view_agent",
     "accounts.view_agenttoken",
+    "accounts.view_user",
     "policies.view_rule",
     "policies.view_limit",
     "policies.view_policyplan",
@@ -40,6 +42,8 @@ READING = (
     "approvals.view_grant",
     "audit.view_entry",
     "audit.export_entry",
+    "notifications.view_webhook",
+    "notifications.view_oncallschedule",
 )
 CHANGING = (
     "registry.add_server",
@@ -51,6 +55,8 @@ CHANGING = (
     "accounts.change_agent",
     "accounts.add_agenttoken",
     "accounts.change_agenttoken",
+    # To disable users: REST changes nothing else of them.
+    "accounts.change_user",
     "policies.add_rule",
     "policies.change_rule",
     "policies.delete_rule",
@@ -63,6 +69,9 @@ CHANGING = (
     "calls.begin_freeze",
     "calls.end_freeze",
     "approvals.revoke_grant",
+    "notifications.add_webhook",
+    "notifications.change_webhook",
+    "notifications.delete_webhook",
 )
 SCOPES = (*READING, *CHANGING)
 

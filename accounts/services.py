@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from accounts import attempts, display_names, independence, role_changes, single_person, tokens
@@ -30,8 +29,10 @@ from accounts.models import (
     User,
 )
 from accounts.roles import Role, ensure_roles
-from audit.services import SYSTEM, Actor, record
+from accounts.teams import every_team, teams_of
+from audit.services import SYSTEM, record
 from core import seal
+from core.client_address import host_network
 from core.english import gettext as _
 from core.english import ngettext
 from core.errors import CountersignError
@@ -93,9 +94,39 @@ def set_requires_dpop(agent: Agent, required: bool, *, by: By) -> None:
     record("agent.dpop_set", actor=acting(by), agent=(agent.pk, agent.name), required=required)
 
 
+def team_named(name: str) -> Group:
+    """Raises AccountRefused."""
+    team = every_team().filter(name=name).first()
+    if team is None:
+        raise AccountRefused(_("There is no team “%s”.") % name[:150])
+    return team
+
+
 @transaction.atomic
-def issue_token(agent: Agent, *, by: By, days: int = 30) -> str:
-    """Creates a token and returns its text, which is not stored: show it now or never."""
+def set_team(agent: Agent, team: Group | None, *, by: By) -> None:
+    """For which of its owner's teams it acts; None: for the only one. Raises AccountRefused."""
+    if team is not None and not teams_of(agent.owner).filter(pk=team.pk).exists():
+        said = _("“%(team)s” is no team of %(person)s, who owns the agent.")
+        raise AccountRefused(said % {"team": team.name, "person": agent.owner.username})
+    if agent.team_id == (team.pk if team else None):
+        return
+    agent.team = team
+    agent.save(update_fields=["team"])
+    name = team.name if team else ""
+    record("agent.team_set", actor=acting(by), agent=(agent.pk, agent.name), team=name)
+
+
+@transaction.atomic
+def issue_token(
+    agent: Agent,
+    *,
+    by: By,
+    days: int = 30,
+    toolsets: Collection[str] = (),
+    reads_only: bool = False,
+) -> str:
+    """Creates a token and returns its text, which is not stored: show it now or never. `toolsets`:
+    those that it opens, by name; none: all of the agent's."""
     if not 1 <= days <= MAX_DAYS:
         raise AccountRefused(
             _("A token is valid for 1 to %(max)d days; %(days)d is not between them.")
@@ -110,6 +141,8 @@ def issue_token(agent: Agent, *, by: By, days: int = 30) -> str:
         digest=parts.digest,
         created_by=account_of(by),
         expires_at=timezone.now() + timedelta(days=days),
+        toolsets=sorted(set(toolsets)),
+        reads_only=reads_only,
     )
     record(
         "token.issued",
@@ -117,6 +150,8 @@ def issue_token(agent: Agent, *, by: By, days: int = 30) -> str:
         reason=ngettext("Valid for %d day.", "Valid for %d days.", days) % days,
         agent=(agent.pk, agent.name),
         token=str(token),
+        **({"toolsets": token.toolsets} if toolsets else {}),
+        **({"reads_only": True} if reads_only else {}),
     )
     return text
 
@@ -158,10 +193,16 @@ OVERLAP = timedelta(hours=1)
 
 @transaction.atomic
 def rotate_token(token: AgentToken, *, by: By) -> str:
-    """Creates a token with the same lifetime; the old one expires within the hour."""
+    """Creates a token with the same lifetime and scope; the old one expires within the hour."""
     ends = timezone.now() + OVERLAP
     days = round((token.expires_at - token.created_at) / timedelta(days=1))
-    text = issue_token(token.agent, by=by, days=min(MAX_DAYS, max(1, days)))
+    text = issue_token(
+        token.agent,
+        by=by,
+        days=min(MAX_DAYS, max(1, days)),
+        toolsets=token.toolsets,
+        reads_only=token.reads_only,
+    )
     if token.expires_at > ends:
         AgentToken.objects.filter(pk=token.pk).update(expires_at=ends)
     record(
@@ -186,11 +227,18 @@ def revoke_token(token: AgentToken, *, by: By, reason: str = "") -> bool:
     return True
 
 
-def note_used(token_ids: Collection[int]) -> None:
-    """Updates when these tokens were last used, at most once a minute."""
-    now = timezone.now()
-    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - timedelta(minutes=1))
-    AgentToken.objects.filter(stale, pk__in=token_ids).update(last_used_at=now)
+_NOTE_USED = """
+    UPDATE accounts_agenttoken t SET last_used_at = now(), last_address = u.address
+    FROM unnest(%s::bigint[], %s::text[]) AS u (id, address)
+    WHERE t.id = u.id AND (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute')
+"""
+
+
+def note_used(addresses: Mapping[int, str]) -> None:
+    """Updates when these tokens were last used and from where, at most once a minute."""
+    places = [host_network(one) if one else "" for one in addresses.values()]
+    with connection.cursor() as cursor:
+        cursor.execute(_NOTE_USED, [list(addresses), places])
 
 
 @transaction.atomic
@@ -269,13 +317,13 @@ def set_groups(person: User, groups: Collection[Group], *, by: User) -> list[str
 
 
 @transaction.atomic
-def set_active(person: User, active: bool, *, by: User | Actor, reason: str = "") -> None:
+def set_active(person: User, active: bool, *, by: By, reason: str = "") -> None:
     """Enables or disables a user. Disabling ends their sessions and links for ever, and suspends
     their agents' tokens. Pages and providers go by approvals/disabling.py, which ends the rest."""
-    if not active and person == by:
+    author = account_of(by)
+    if not active and person == author:
         raise AccountRefused(_("Nobody switches off themselves: ask another administrator."))
-    if isinstance(by, User):
-        role_changes.refuse_beyond(person, by)
+    role_changes.refuse_beyond(person, author)
     if not active:
         keep_an_administrator(person)
     if not User.objects.filter(pk=person.pk, is_active=not active).update(is_active=active):
@@ -335,10 +383,12 @@ def confirm_at_host(person: User) -> None:
     role_changes.note_of_host(person, RoleChange.State.CONFIRMED)
 
 
+@transaction.atomic
 def set_time_zone(person: User, time_zone: str) -> None:
-    """Sets in which zone times are shown to this user. No audit entry."""
+    """Sets in which zone times are shown to this user and their quiet hours are."""
     person.time_zone = time_zone
-    person.save(update_fields=["time_zone"])
+    if User.objects.filter(pk=person.pk).exclude(time_zone=time_zone).update(time_zone=time_zone):
+        record("person.time_zone_set", actor=person.actor, time_zone=time_zone)
 
 
 def keep_an_administrator(person: User) -> None:

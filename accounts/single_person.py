@@ -2,7 +2,7 @@
 
 It begins with the first administrator of a new installation (unless the host says
 COUNTERSIGN_SINGLE_PERSON=0), and the database ends it, for good and with an entry, as soon as a
-second person may decide (migrations of approvals, 0012).
+second person's votes count (approvals/sql/single_person_mode.sql).
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from django.utils import timezone
 from accounts.models import SinglePersonMode
 from audit.services import SYSTEM, record
 from core.english import gettext as _
+
+# As the database writes it.
+ENDED = _("There is a second approver: from now on nobody decides alone on calls of their own.")
 
 
 @transaction.atomic

@@ -22,7 +22,8 @@ from django.conf import settings
 
 from accounts.agent_sign_in import access_tokens
 from accounts.independence import Inviters, inviters_behind, unconfirmed_inviters
-from accounts.models import Agent, AgentToken, AgentTokenQuerySet, Identity
+from accounts.models import Agent, AgentToken, AgentTokenQuerySet, Identity, SignInClient
+from accounts.teams import team_of
 from core import seal
 
 AGENT, SERVICE, SCIM = "csa", "css", "csp"
@@ -49,15 +50,18 @@ class SignedIn:
     token_id: str
     # The one address where it opens something; a workload's tokens name theirs themselves.
     resource: str
+    # What the client calls itself: it may change, and changes nothing.
+    client_name: str = field(default="", compare=False)
 
     def details(self) -> dict[str, str]:
         """Details of the entry of a call."""
-        return {
+        said = {
             "issuer": self.issuer,
             "client_id": self.client_id,
             "subject": self.subject,
             "token": self.token_id,
         }
+        return {**said, "client": self.client_name} if self.client_name else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +86,22 @@ class Bearer:
     requires_dpop: bool = field(default=False, compare=False)
     # The thumbprint of the key that this token is bound to (accounts/dpop.py).
     jkt: str = ""
+    # The team that the agent acts for (accounts/teams.py).
+    team: tuple[int, str] = (0, "")
+    # The toolsets that this token opens; empty: all of the agent's. And whether it calls read-only
+    # tools alone.
+    toolsets: frozenset[str] = frozenset()
+    reads_only: bool = False
     # Of a signed token: what it says, and the valid credential that it stands on.
     signed_in: SignedIn | None = None
     grant: Bearer | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        return self.reads_only or bool(self.toolsets)
+
+    def opens(self, toolset: str) -> bool:
+        return not self.toolsets or toolset in self.toolsets
 
 
 class AgentClient(NamedTuple):
@@ -234,13 +251,16 @@ def _at_providers() -> AgentTokenQuerySet:
 def _grants(known: Inviters) -> dict[str, Bearer]:
     workloads = AgentToken.objects.workloads().select_related("workload")
     tokens = [*_with_owners(AgentToken.objects.sign_ins()), *_with_owners(workloads)]
+    ids = {token.client_id for token in tokens if token.resource}
+    rows = SignInClient.objects.filter(client_id__in=ids) if ids else SignInClient.objects.none()
+    names = dict(rows.values_list("client_id", "name"))
     return {
-        token.public_id: replace(_bearer(token, known), signed_in=_signed_in(token))
+        token.public_id: replace(_bearer(token, known), signed_in=_signed_in(token, names))
         for token in tokens
     }
 
 
-def _signed_in(token: AgentToken) -> SignedIn:
+def _signed_in(token: AgentToken, names: Mapping[str, str]) -> SignedIn:
     of_workload = "" if token.resource else token.workload.subject or token.client_id
     return SignedIn(
         issuer=token.issuer,
@@ -248,6 +268,7 @@ def _signed_in(token: AgentToken) -> SignedIn:
         subject=of_workload or token.agent.owner.username,
         token_id=token.public_id,
         resource=token.resource,
+        client_name=names.get(token.client_id, "") if token.resource else "",
     )
 
 
@@ -267,7 +288,8 @@ def _subjects(token: AgentToken, connected: list[Identity]) -> frozenset[str]:
 
 
 def _with_owners(tokens: AgentTokenQuerySet) -> AgentTokenQuerySet:
-    return tokens.select_related("agent__owner").prefetch_related("agent__owner__groups")
+    known = tokens.select_related("agent__owner", "agent__team")
+    return known.prefetch_related("agent__owner__groups")
 
 
 def _bearer(token: AgentToken, known: Inviters) -> Bearer:
@@ -285,6 +307,9 @@ def _bearer(token: AgentToken, known: Inviters) -> Bearer:
         inviters=frozenset(inviters_behind(party, known)),
         hold_s=token.agent.hold_s,
         requires_dpop=token.agent.requires_dpop,
+        team=team_of(token.agent),
+        toolsets=frozenset(token.toolsets),
+        reads_only=token.reads_only,
     )
 
 

@@ -120,6 +120,7 @@ urlpatterns = [
     path("agents/<slug:name>/", agents.agent, name="agent"),
     path("agents/<slug:name>/enabled/", agents.set_enabled, name="set_agent_enabled"),
     path("agents/<slug:name>/dpop/", agents.set_requires_dpop, name="set_agent_dpop"),
+    path("agents/<slug:name>/team/", agents.set_team, name="set_agent_team"),
     path("agents/<slug:name>/hold/", agents.set_hold, name="set_agent_hold"),
     path("agents/<slug:name>/tokens/", agents.issue_token, name="issue_token"),
     path("agents/<slug:name>/clients/", agents.name_client, name="name_client"),

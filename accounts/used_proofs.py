@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
@@ -14,6 +14,8 @@ from accounts.models import UsedProof
 from core.english import gettext as _
 from core.journal import Statement
 
+# A proof is kept after its end: the clock of the host that removes it may be ahead of a gateway's.
+CLOCKS_DIFFER = timedelta(minutes=10)
 # A line's id is the proof's, so that two with one proof never share a statement.
 USE_PROOF = Statement(
     "use_proof",
@@ -48,4 +50,4 @@ def use_up(proof: KeyProof) -> None:
 
 
 def remove_ended() -> None:
-    UsedProof.objects.filter(expires_at__lt=timezone.now()).delete()
+    UsedProof.objects.filter(expires_at__lt=timezone.now() - CLOCKS_DIFFER).delete()

@@ -184,7 +184,7 @@ def _why_changed(compared: ComparedCall, shown: Mapping[UUID, ShownVersion]) -> 
 
 def _why_alone(card: Card) -> str:
     """The reason why this person decides on it alone; "" if there is none."""
-    if why := card.obstacle or card.stopped:
+    if why := card.obstacle or card.only_denies or card.stopped:
         return why
     if card.approval.is_being_denied:
         return _("It is being denied.")
@@ -271,9 +271,9 @@ def _argument_field(card: Card) -> ComparedField:
     kinds = [(one.depth, one.name, one.type, one.known, one.members) for one in given]
     kinds_of_values = [type(one.value).__name__ for one in given]
     missing = [one.name for one in left_out]
-    return ComparedField(
-        gettext("Names and types of arguments"), (kinds, kinds_of_values, missing), [*_paths(given)]
-    )
+    shown = [f"{path}: {one.type}" for path, one in zip(_paths(given), given, strict=True)]
+    compared = (kinds, kinds_of_values, missing)
+    return ComparedField(gettext("Names and types of arguments"), compared, shown)
 
 
 def _paths(given: Sequence[CallArgument]) -> Iterator[str]:

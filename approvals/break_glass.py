@@ -18,6 +18,7 @@ from accounts.models import Proof, User
 from approvals import budgets, eligibility, services
 from approvals.models import Approval, BreakGlass
 from approvals.services import AlreadyDecided, DecisionRefused
+from approvals.statements import is_statement
 from audit.services import record
 from calls.basis import judged
 from calls.models import Call
@@ -44,7 +45,7 @@ def is_offered(person: User) -> bool:
 def why_not(approval: Approval, person: User) -> str:
     """Why this person may not use it on the call, as a sentence; empty if they may."""
     if not settings.BREAK_GLASS:
-        return _("Break-glass is off in this installation.")
+        return _("Break-glass is off in this installation: COUNTERSIGN_BREAK_GLASS=1 turns it on.")
     if not (person.has_perm(BREAK_GLASS) and person.has_perm(DECIDE)):
         return _("You are not among those who may break the glass.")
     if not person.is_vouched_for:
@@ -64,17 +65,13 @@ def _why_not_of_votes(approval: Approval, person: User) -> str:
         return _("%(who)s denied it: break-glass goes past no denial.") % {"who": no.names}
     if any(one.person_id == person.pk for one in votes):
         return _("You approved it already. Take your vote back first.")
-    return ""
+    return eligibility.why_not_approve(approval, person)
 
 
 def _why_not_of_call(approval: Approval) -> str:
     """It goes past a rule that requires approval, and past nothing else."""
-    call = Call.objects.select_related("agent__owner", "token", "tool__server").get(pk=approval.pk)
-    if (
-        call.tool_id is None
-        or call.tool is None
-        or call.tool.server.argv == settings.STATEMENTS_ARGV
-    ):
+    call = Call.objects.select_related("agent__owner", "token", "server").get(pk=approval.pk)
+    if call.tool_id is None or call.server is None or is_statement(call):
         return _("It is a statement, whose signature says that people decided.")
     if why := services.why_stopped(approval):
         return why
@@ -131,7 +128,7 @@ def _use(
         approval, by=by, approve=True, seen_digest=seen_digest, reason=reason, proof=proof
     )
     if approval.state != Approval.State.APPROVED:
-        raise DecisionRefused(_("It needs your passkey."))
+        raise DecisionRefused(budgets.why_kept_pending(approval) or _("It needs your passkey."))
     notify_on_commit("frozen")
     return made
 

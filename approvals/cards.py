@@ -13,6 +13,7 @@ from accounts import role_changes
 from accounts.models import RoleChange, User
 from approvals import eligibility, history, step_up_proofs
 from approvals.break_glass import is_offered
+from approvals.budgets import why_kept_pending
 from approvals.comments import Discussion, discussions
 from approvals.copied_texts import NOT_ASKED, CopiedTexts, find_copied
 from approvals.eligibility import EligibilityFacts
@@ -20,12 +21,20 @@ from approvals.history import Past, PastCall, PastDecision
 from approvals.models import Approval
 from approvals.reasons import SHORT
 from approvals.risk import Risk, risk
-from approvals.risk_history import NO_HISTORY, Histories, histories, pending_pairs
+from approvals.risk_history import (
+    NO_HISTORY,
+    Histories,
+    RiskHistory,
+    histories,
+    pending_pairs,
+)
 from approvals.second_accounts import second_accounts
 from approvals.services import why_stopped
+from approvals.statements import is_statement
 from approvals.step_up_proofs import StepUpOptions
 from approvals.votes import VoteSummary, pictures
 from calls import pauses
+from calls.chain import ChainLink, chain_of, credential_name
 from calls.content.amendments import Amendments, edited, edits_of
 from calls.freezes import FreezeBook
 from calls.models import Amendment, Call
@@ -65,6 +74,10 @@ class Card:
     step: StepUpOptions
     # The emergency stop or pause under which nobody can approve it; empty without one.
     stopped: str = ""
+    # Why this person may deny and not approve.
+    only_denies: str = ""
+    # The budget for which it is pending although its votes suffice.
+    over_budget: str = ""
     again: DuplicateOf | None = None
     # This person has a part in the call, and decides on it because nobody else may.
     single_person: bool = False
@@ -75,6 +88,10 @@ class Card:
     # What its agent read before it asked to send outside, and which of its texts stood there.
     flow: Flow | None = None
     copied: CopiedTexts = NOT_ASKED
+    # Whose credential the call carries to its server.
+    credential: str = ""
+    # Who acts for whom, and by which token and credential.
+    chain: Sequence[ChainLink] = ()
     # This person is shown the way to break the glass.
     may_break_glass: bool = False
     # Why what they just pressed was not done, and what they had written.
@@ -252,7 +269,7 @@ def _card(approval: Approval, known: CardFacts, person: User, error: str, typed:
         approval=approval,
         call=call,
         arguments=arguments(_schema(call), given),
-        risk=risk(call, given, known.risk_histories.get((call.agent_id, call.tool_id), NO_HISTORY)),
+        risk=risk(call, given, _risk_history(approval, known)),
         rule=facts.rule,
         more_rules=_more_rules(facts),
         before=past.calls,
@@ -265,16 +282,37 @@ def _card(approval: Approval, known: CardFacts, person: User, error: str, typed:
         edited=edited(call, known.edits.get(pk)),
         step=known.steps.get(pk, step_up_proofs.NO_STEP),
         stopped=why_stopped(approval, known.stops),
+        only_denies=facts.only_deny.get(person.pk, ""),
+        # Mostly votes are missing, and then nothing is asked.
+        over_budget=why_kept_pending(approval) if votes.may_suffice else "",
         again=known.again.get(pk),
         single_person=facts.single_person and person.pk in facts.parties - set(facts.excluded),
         newcomers=_newcomers(known.role_changes, approval, votes),
         second_accounts=_second_accounts(known.second_accounts.get(pk, []), approval, votes),
         flow=known.flows.get(pk),
         copied=_copied(call, given, known.flows.get(pk)),
-        may_break_glass=is_offered(person),
+        chain=chain_of(call, facts.signed_in, facts.credential, _approvers(votes)),
+        credential=credential_name((facts.credential or {}).get("owner", "")),
+        # Never for one's own agent or a statement: the page would only say so.
+        may_break_glass=is_offered(person)
+        and person.pk not in {*facts.parties, *facts.excluded}
+        and not is_statement(call),
         error=error,
         typed=typed,
     )
+
+
+def _approvers(votes: VoteSummary) -> list[tuple[str, str]]:
+    approving = [given.vote for given in votes.given if given.vote.approve]
+    return [(vote.person.shown_name, vote.step_up) for vote in approving]
+
+
+def _risk_history(approval: Approval, known: CardFacts) -> RiskHistory:
+    """Nothing once it was decided: the call itself and later ones would count."""
+    if approval.state != Approval.State.WAITING:
+        return NO_HISTORY
+    pair = approval.call.agent_id, approval.call.tool_id
+    return known.risk_histories.get(pair, NO_HISTORY)
 
 
 def _copied(call: Call, given: Any, flow: Flow | None) -> CopiedTexts:

@@ -14,7 +14,7 @@ from accounts.models import Agent, AgentToken, User
 from approvals.models import Grant, Vote
 from calls.models import Call
 from calls.record.states import State
-from policies.coverage import covered
+from policies.coverage import covered, covered_tools, published_methods
 from policies.models import Rule
 from policies.thresholds import PERSON, BadThresholds, parse
 from registry.models import Server, Tool, Toolset
@@ -77,7 +77,7 @@ def of_server(server: Server) -> Consequences:
     calls = _open_calls(server=server)
     toolsets = Toolset.objects.filter(Q(servers=server) | Q(tools__server=server)).distinct()
     agents = Agent.objects.filter(toolsets__in=toolsets).distinct()
-    published = server.tools.filter(state=Tool.State.PUBLISHED)
+    published = server.tools.without_methods().filter(state=Tool.State.PUBLISHED)
     figures = [
         Figure(_("Published tools"), published.count()),
         Figure(_("Toolsets"), toolsets.count()),
@@ -144,8 +144,9 @@ def of_stop(by: User, agent: Agent | None = None, server: Server | None = None) 
 def of_rule(rule: Rule) -> Consequences:
     """The consequences of removing it."""
     pending = Call.objects.filter(state=State.HELD, rule_id=rule.pk).count()
+    covers = covered(covered_tools([rule])[rule.pk], published_methods())
     figures = [
-        Figure(_("Published tools that it covers"), *covered([rule])),
+        Figure(_("Published tools that it covers"), covers.tools),
         Figure(_("Agents that it names"), rule.agents.count()),
         Figure(_("Pending approvals that it asked for"), pending),
     ]

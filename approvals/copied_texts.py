@@ -2,12 +2,14 @@
 they came from.
 
 Compared by value alone, so a text that the agent wrote in other words is not found. Work is
-bounded: the newest results within the window, none that is long, and texts of some length.
+bounded: the newest results within the window, none that is long, and texts of some length. Of
+shorter ones, and within texts, what says where something goes: addresses, hosts and numbers.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from django.conf import settings
 from django.db import transaction
 
 from calls.models import Call, Result
+from core.exact_json import Number
 from core.ids import first_id
 from registry.labels import Label
 
@@ -29,6 +32,14 @@ RESULTS, RESULT_BYTES = 20, 64 * 1024
 TEXTS, SHORTEST, LONGEST = 100, 12, 10_000
 # Of arguments or of one result; 64 KiB of JSON cannot hold as many.
 VALUES = 100_000
+# So many letters of Chinese, Japanese or Korean say as much.
+_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
+# A mail address; a host with its scheme; the number of an account or a phone.
+_DESTINATION = re.compile(
+    r"(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){1,6}"
+    r"|(?<=://)[^\s/?#@:\"'<>]{4,253}"
+    r"|(?<![\w.])\d(?:[ \-]?\d){5,31}(?!\w)"
+)
 EXCERPT, SHOWN = 80, 10
 END = object()
 # Shown as nothing, or as little: a zero-width space, a soft hyphen, marks of direction.
@@ -83,10 +94,23 @@ def _find(call: Call, given: Any) -> CopiedTexts:
     for call_id, tool, at, body in _untrusted_results(call) if texts else ():
         came = _plain_result(bytes(body))
         for path, text, plain in texts:
-            if (path, plain) not in found and plain in came:
+            if (path, plain) not in found and _stood_in(came, plain):
                 found[path, plain] = CopiedText(path, text[:EXCERPT], call_id, tool, at)
-    shown = list(found.values())[:SHOWN]
-    return CopiedTexts(shown, len(found) - len(shown), len(pieces) - len(texts))
+    whole = [one for key, one in found.items() if not _is_within_another(key, found)]
+    shown = whole[:SHOWN]
+    return CopiedTexts(shown, len(whole) - len(shown), len(pieces) - len(texts))
+
+
+def _stood_in(came: str, plain: str) -> bool:
+    """A number is none of the digits of a longer one."""
+    if plain[0].isdigit() and plain[-1].isdigit():
+        return re.search(rf"(?<!\d){re.escape(plain)}(?!\d)", came) is not None
+    return plain in came
+
+
+def _is_within_another(key: tuple[str, str], found: Iterable[tuple[str, str]]) -> bool:
+    path, plain = key
+    return any(path == at and plain != other and plain in other for at, other in found)
 
 
 def _untrusted_results(call: Call) -> Iterable[Sequence[Any]]:
@@ -107,13 +131,17 @@ def _untrusted_results(call: Call) -> Iterable[Sequence[Any]]:
 
 
 def _pieces(given: Any) -> Iterator[tuple[str, str, str]]:
-    """Path, text and plain form of each text that is long enough, and of each line of it."""
+    """Path, text and plain form of each text that is long enough, of each line of it, and of each
+    destination in it."""
     for path, text in _texts(given):
         lines = dict.fromkeys((text, *text.splitlines())) if "\n" in text else (text,)
         for line in lines:
             plain = _plain(line[:LONGEST])
-            if len(plain) >= SHORTEST:
+            if len(plain) >= SHORTEST or _WIDE.search(plain):
                 yield path, line, plain
+            for one in dict.fromkeys(_DESTINATION.findall(plain)):
+                if one != plain or len(plain) < SHORTEST:
+                    yield path, one, one
 
 
 def _texts(given: Any) -> Iterator[tuple[str, str]]:
@@ -129,6 +157,10 @@ def _texts(given: Any) -> Iterator[tuple[str, str]]:
             levels.pop()
         elif isinstance(value, str):
             yield path, value
+        elif isinstance(value, Number):
+            yield path, value.text
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield path, str(value)
         else:
             levels.append(_members(path, value))
 

@@ -26,7 +26,7 @@ LOOKED_AT = 20_000
 DECISIONS = ChartKind(
     _("Decisions"),
     _("Decisions"),
-    _("Time to decide"),
+    _("Time from request to vote"),
     {"approved": _("Approved"), "denied": _("Denied")},
 )
 

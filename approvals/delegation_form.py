@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.contrib.auth.models import Group
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from accounts.roles import Role
 from approvals.models import Delegation
-from core.periods import check_period, period_widgets
+from core.periods import BEGIN, check_period, period_widgets
 from policies.thresholds import people
 from registry.models import Server
+
+# To fill in the form.
+GRACE = timedelta(minutes=10)
 
 
 class DelegationForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -48,4 +53,7 @@ class DelegationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any]:
         check_period(self.cleaned_data)
+        begins = self.cleaned_data.get(BEGIN)
+        if begins and begins < timezone.now() - GRACE:
+            self.add_error(BEGIN, _("It must not begin in the past."))
         return self.cleaned_data

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts import service_accounts
 from accounts import services as accounts
-from accounts.actors import acting
+from accounts.actors import By, acting
 from accounts.models import AgentToken, ServiceToken, User
 from approvals import denials, standing_approvals
 from approvals.models import Approval, Grant, Vote
@@ -29,7 +29,7 @@ from core.live import notify_on_commit
 
 
 @transaction.atomic
-def set_active(person: User, active: bool, *, by: User | Actor, reason: str = "") -> bool:
+def set_active(person: User, active: bool, *, by: By, reason: str = "") -> bool:
     """False if it was so before. Raises AccountRefused."""
     locked = User.objects.select_for_update(no_key=True).get(pk=person.pk)
     if locked.is_active == active:
@@ -43,7 +43,7 @@ def set_active(person: User, active: bool, *, by: User | Actor, reason: str = ""
     return True
 
 
-def _end_rights(person: User, by: User | Actor) -> None:
+def _end_rights(person: User, by: By) -> None:
     why = _("The account of “%s” was disabled.") % person.username
     tokens = AgentToken.objects.filter(agent__owner=person, revoked_at=None)
     for token in tokens.filter(expires_at__gt=timezone.now()).select_related("agent"):
@@ -69,7 +69,7 @@ def _open_votes(person: User) -> list[Vote]:
     return list(given.select_related("approval__call__agent").order_by("approval_id"))
 
 
-def _void(vote: Vote, by: User | Actor, why: str) -> None:
+def _void(vote: Vote, by: By, why: str) -> None:
     approval = vote.approval
     # Where its time is over, the call expires.
     with suppress(DecisionRefused):

@@ -1,12 +1,13 @@
 """Whose word counts, and what the votes come to.
 
-What counts is the database's to say (migrations, 0004): the same functions are asked when a vote is
-cast, when a call is decided, and at its claim.
+What counts is the database's to say (approvals/sql/counting_votes.sql): the same functions are
+asked when a vote is cast, when a call is decided, and at its claim.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -35,6 +36,7 @@ _WAS_HELD = "SELECT FROM approvals_approval WHERE call_id = %s"
 _FACTS = f"""
 SELECT a.call_id,
     e.details ->> 'rule', e.details ->> 'again',
+    e.details ->> 'signed_in', e.details ->> 'credential',
     (SELECT jsonb_agg(jsonb_build_array(x.person_id, x.why))
      FROM approvals_excluded(a.call_id) x)::text,
     (SELECT jsonb_agg(jsonb_build_array(c.place, c.vote_id, c.approve))
@@ -52,7 +54,10 @@ SELECT a.call_id,
         WHERE x.call_id = a.call_id AND x.seq > 1 AND x.details ? 'why') END::text,
     CASE WHEN a.state = 'waiting' THEN (
         SELECT jsonb_agg(jsonb_build_array(d.delegator_id, d.delegate_id))
-        FROM approvals_delegations(a.call_id) d) END::text
+        FROM approvals_delegations(a.call_id) d) END::text,
+    CASE WHEN a.state = 'waiting' THEN (
+        SELECT jsonb_agg(jsonb_build_array(b.person_id, b.voter))
+        FROM approvals_bound(a.call_id) b WHERE b.yields IS NOT NULL) END::text
 FROM approvals_approval a
 JOIN calls_call c ON c.id = a.call_id
 LEFT JOIN audit_entry e ON e.call_id = a.call_id AND e.seq = 1
@@ -63,10 +68,10 @@ WHERE a.call_id = ANY(%(ids)s)
 # As approvals_excluded, of a call that nobody asked for yet.
 _EXCLUDED_BY_AGENT = """
 WITH party (id, why) AS (SELECT * FROM unnest(%s::bigint[], %s::text[]))
-SELECT p.id, p.why FROM party p WHERE NOT approvals_single_person()
+SELECT p.id, p.why FROM party p WHERE NOT approvals_alone(p.id)
 UNION ALL
 SELECT i.person_id, 'let_in:' || i.invited
-FROM approvals_inviters(ARRAY(SELECT p.id FROM party p)) i WHERE NOT approvals_single_person()
+FROM approvals_inviters(ARRAY(SELECT p.id FROM party p)) i WHERE NOT approvals_alone(i.person_id)
 UNION ALL
 SELECT d.person_id, 'invited:' || d.inviter
 FROM approvals_dependents(ARRAY(SELECT p.id FROM party p)) d
@@ -91,6 +96,9 @@ class EligibilityFacts(NamedTuple):
     tally: list[CountedVote]
     # Its agent means it, although it is the same as the call with this id, or as one unknown ("").
     again: str | None = None
+    # By which client's token it is asked, and with which credential it would be sent.
+    signed_in: dict[str, Any] | None = None
+    credential: dict[str, Any] | None = None
     # Whoever decides at all is alone, and may decide on calls in which they have a part.
     single_person: bool = False
     parties: frozenset[int] = frozenset()
@@ -105,6 +113,8 @@ class EligibilityFacts(NamedTuple):
     asked_of_edits: Sequence[tuple[str, str]] = ()
     # Of a pending one: who votes in whose place, as (delegator, delegate).
     delegations: Sequence[tuple[int, int]] = ()
+    # Of a pending one, by person: why they may deny and not approve, as a sentence.
+    only_deny: Mapping[int, str] = MappingProxyType({})
 
 
 def facts(ids: Collection[UUID]) -> dict[UUID, EligibilityFacts]:
@@ -118,6 +128,8 @@ def facts(ids: Collection[UUID]) -> dict[UUID, EligibilityFacts]:
 def _facts(
     rule: str | None,
     again: str | None,
+    signed_in: str | None,
+    credential: str | None,
     excluded: str | None,
     counted: str | None,
     single_person: bool,
@@ -128,6 +140,7 @@ def _facts(
     is_anything_stopped: bool,
     asked_of_edits: str | None,
     delegations: str | None,
+    bound: str | None,
 ) -> EligibilityFacts:
     never = _sentences(orjson.loads(excluded or "[]"))
     tally = [CountedVote(*one) for one in orjson.loads(counted or "[]")]
@@ -136,6 +149,8 @@ def _facts(
         never,
         tally,
         again,
+        orjson.loads(signed_in or "null"),
+        orjson.loads(credential or "null"),
         single_person,
         frozenset(parties),
         has_guests,
@@ -144,12 +159,37 @@ def _facts(
         is_anything_stopped,
         [(rule, why) for rule, why in orjson.loads(asked_of_edits or "[]")],
         [(delegator, delegate) for delegator, delegate in orjson.loads(delegations or "[]")],
+        {person: _spoken_for(voter) for person, voter in orjson.loads(bound or "[]")},
     )
+
+
+def end_single_person_mode() -> None:
+    """Ends it once there is a second approver. Triggers do so too, but the clock alone confirms an
+    account as well."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT approvals_end_if_two()")
 
 
 def excluded_people(call: Call) -> dict[int, str]:
     """The reason, by person, why their vote on this call never counts."""
     return _sentences(_rows("SELECT person_id, why FROM approvals_excluded(%s)", call.pk))
+
+
+def why_not_approve(approval: Approval, person: User) -> str:
+    """Why this person, who may vote, may only deny; empty if they may approve."""
+    asked = "SELECT person_id, voter FROM approvals_bound(%s) WHERE yields IS NOT NULL"
+    rows = _rows(asked, approval.pk)
+    voter = dict(rows).get(person.pk)
+    return _spoken_for(voter) if voter else ""
+
+
+def yielding_votes(approval: Approval, person: User) -> list[Vote]:
+    """Approvals whose place this person's denial takes: those of people whose delegate they are."""
+    asked = "SELECT yields FROM approvals_bound(%s) WHERE person_id = %s AND yields IS NOT NULL"
+    with connection.cursor() as cursor:
+        cursor.execute(asked, [approval.pk, person.pk])
+        ids = {vote for (vote,) in cursor.fetchall()}
+    return list(Vote.objects.filter(pk__in=ids).select_related("person").order_by("pk"))
 
 
 def parties(call: Call) -> dict[int, str]:
@@ -209,21 +249,27 @@ def _exclusion(why: str) -> str:
         case "asker":
             return _("You asked for this call again: somebody else has to decide.")
         case "spoken_for":
-            said = _("%(who)s voted already, and one of you is the other's delegate.")
-            return said % {"who": name}
+            return _spoken_for(name)
         case "let_in":
             said = _(
                 "You let %(who)s in, who has a part in this call. Your word counts here once "
-                "somebody else has confirmed that account."
+                "somebody else has confirmed that account: another administrator, or the person "
+                "who runs the host, by `manage.py confirm_person`."
             )
             return said % {"who": name}
         case "invited":
             said = _(
                 "%(who)s let you in, and has a part in this call. Your word counts here once "
-                "somebody else has confirmed your account."
+                "somebody else has confirmed your account: another administrator, or the person "
+                "who runs the host, by `manage.py confirm_person`."
             )
             return said % {"who": name}
     return _("The agent is yours: somebody else has to decide.")
+
+
+def _spoken_for(name: str) -> str:
+    said = _("%(who)s voted already, and one of you is the other's delegate.")
+    return said % {"who": name}
 
 
 def why_not(approval: Approval, person: User) -> str:

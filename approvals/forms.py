@@ -37,7 +37,8 @@ class ArgumentTerms:
 
     @property
     def at(self) -> str:
-        return json_path(self.path)
+        """Its name as cards show it, after those around it."""
+        return json_path(self.path).removeprefix("$.")
 
     @property
     def shown(self) -> str:

@@ -35,7 +35,8 @@ ERASE = """
 """
 ERASE_RESULTS = "SELECT approvals_erase_result(one, %s) FROM unnest(%s::uuid[]) one"
 HOLD = "SELECT calls_hold_of(%s)"
-# The call's outcome afterwards, as the database writes it.
+# The call's arguments and its outcome afterwards, as the database writes them.
+NOTHING = b"{}"
 OUTCOME = english_gettext("Its payload was erased.")
 
 
@@ -95,7 +96,15 @@ def erase_again(erased: Erasures, *, by: Actor, reason: str) -> int:
     return len(payloads) + len(results)
 
 
-def _unerased_calls(calls: Iterable[str]) -> list[Call]:
+def is_still_there(erased: Erasures) -> bool:
+    """Does an older database have any of what was erased of calls?"""
+    payloads, results = (set(map(UUID, ids)) for ids in (erased.payloads, erased.results))
+    kept = Result.objects.filter(pk__in=payloads | results).values_list("pk", flat=True)
+    asked = Call.objects.filter(pk__in=payloads).exclude(arguments=NOTHING)
+    return bool(_unerased_calls([*asked.values_list("pk", flat=True), *kept]))
+
+
+def _unerased_calls(calls: Iterable[str | UUID]) -> list[Call]:
     """Those that are there with their payload."""
     found = Call.objects.select_related("agent", "server").filter(pk__in=[*calls])
     return [call for call in found.order_by("pk") if not is_erased(call.pk)]

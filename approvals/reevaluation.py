@@ -33,18 +33,30 @@ class Reevaluation:
         self._left: deque[UUID] = deque()
         # However often configuration changes, a round goes on behind the last one that was seen.
         self._last = UUID(int=0)
+        # Approved by their votes, and without room in a limit when last looked at.
+        self._kept: deque[UUID] = deque()
 
     def look(self) -> None:
         """Decides what the votes that are there decide by now, and supersedes what changed."""
         self._find_work()
-        if not self._left:
+        if not (self._left or self._kept):
             return
-        book, until = decide.load(), time.monotonic() + AT_MOST_S
-        while self._left:
-            self._last = self._left.popleft()
-            approval = Approval.objects.filter(pk=self._last).first()
-            if approval is not None:
-                _reevaluate(approval, book)
+        book = decide.load()
+        kept, self._kept = self._kept, deque()
+        self._work_off(kept, book)
+        # Those for which there was no time come first the next time.
+        self._kept.extendleft(reversed(kept))
+        self._work_off(self._left, book, is_round=True)
+
+    def _work_off(self, pks: deque[UUID], book: decide.RuleBook, *, is_round: bool = False) -> None:
+        until = time.monotonic() + AT_MOST_S
+        while pks:
+            pk = pks.popleft()
+            if is_round:
+                self._last = pk
+            approval = Approval.objects.filter(pk=pk).first()
+            if approval is not None and _reevaluate(approval, book) and pk not in self._kept:
+                self._kept.append(pk)
             if time.monotonic() >= until:
                 break
 
@@ -59,9 +71,10 @@ class Reevaluation:
         self._left.rotate(-bisect(waiting, self._last))
 
 
-def _reevaluate(approval: Approval, book: decide.RuleBook) -> None:
+def _reevaluate(approval: Approval, book: decide.RuleBook) -> bool:
+    """Whether it waits for nothing but room in a limit."""
     try:
-        reconsider(approval, book)
+        return reconsider(approval, book)
     except DecisionRefused:
         # Somebody was first, or its time is over, which the sweep sees elsewhere, or nobody may.
         pass
@@ -69,6 +82,7 @@ def _reevaluate(approval: Approval, book: decide.RuleBook) -> None:
         raise
     except Exception:
         log.exception("Approval %s could not be looked at again; the others are.", approval.pk)
+    return False
 
 
 def _read_generation() -> int:

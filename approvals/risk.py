@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -70,7 +69,7 @@ def facts(call: Call, given: Any, history: RiskHistory) -> RiskFacts:
         hidden=sum(map(hidden_count, texts)),
         lookalikes=sum(map(lookalike_count, texts)),
         version=definition.version if definition else 1,
-        age=timezone.now() - definition.first_seen_at if definition else None,
+        age=call.asked_at - definition.first_seen_at if definition else None,
     )
 
 

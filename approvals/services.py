@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
+from enum import Enum, auto
 from typing import Any
 from uuid import UUID
 
@@ -157,6 +159,8 @@ def _vote(
     lock(approval)
     if obstacle := eligibility.why_not(approval, by):
         raise DecisionRefused(obstacle)
+    if approve and (obstacle := eligibility.why_not_approve(approval, by)):
+        raise DecisionRefused(obstacle)
     if not seen_digest or seen_digest != approval.call.call_digest:
         raise DecisionRefused(_("What you were shown is not what would be sent. Look again."))
     if supersede_locked(approval):
@@ -188,6 +192,9 @@ def cast(
 ) -> Vote:
     """Records a vote that may be given, and decides the call if it suffices. Runs in the caller's
     transaction, which holds the approval's lock."""
+    replaced = [] if approve else eligibility.yielding_votes(approval, by)
+    for given in replaced:
+        fall(given, Vote.Fallen.DELEGATE)
     made = Vote.objects.create(
         approval=approval,
         person=by,
@@ -199,19 +206,24 @@ def cast(
     )
     # What the database makes of it: whether its person has a part in the call, and is alone.
     made.refresh_from_db(fields=["single_person", "for_people"])
-    _record("approval.voted", made, by=by, via=via, together=together)
+    _record("approval.voted", made, by=by, via=via, together=together, replaced=replaced)
     _settle(approval, made)
     _tell(approval.pk)
     return made
 
 
 @transaction.atomic
-def reconsider(approval: Approval, book: RuleBook | None = None) -> None:
+def reconsider(approval: Approval, book: RuleBook | None = None) -> bool:
     """Supersedes the call if it changed, or decides it if the remaining votes meet a threshold
-    now. `book`: the rules, if just read."""
+    now. Returns whether it waits for nothing but room in a limit. `book`: the rules, if just
+    read."""
     lock(approval)
-    if not supersede_locked(approval, book) and _settle(approval):
+    if supersede_locked(approval, book):
+        return False
+    settled = _settle(approval)
+    if settled == Settled.CHANGED:
         _tell(approval.pk)
+    return settled == Settled.NO_ROOM
 
 
 def supersede_locked(approval: Approval, book: RuleBook | None = None) -> bool:
@@ -239,28 +251,48 @@ def why_stopped(approval: Approval, book: FreezeBook | None = None) -> str:
     return (book or pauses.load()).over(approval.call.agent_id, approval.call.server_id)
 
 
-def _settle(approval: Approval, made: Vote | None = None) -> bool:
-    """Decides the call if the votes meet a threshold, and says whether that changed anything. A
-    denial that can be taken back only begins. `made`: the vote just cast."""
+class Settled(Enum):
+    """The effect of the votes on a call. `NO_ROOM`: they suffice, and a hard limit has no room."""
+
+    NOTHING = auto()
+    CHANGED = auto()
+    NO_ROOM = auto()
+
+
+def _settle(approval: Approval, made: Vote | None = None) -> Settled:
+    """Decides the call if the votes meet a threshold. A denial that can be taken back only begins.
+    `made`: the vote just cast."""
     verdict = eligibility.decided(approval.pk, approval.thresholds)
     approve = verdict == Approval.State.APPROVED
     if verdict == Approval.State.DENIED and denials.can_be_taken_back(approval):
-        return denials.begin(approval)
+        return Settled.CHANGED if denials.begin(approval) else Settled.NOTHING
     is_changed = verdict != Approval.State.DENIED and denials.end(approval)
     if not verdict or (approve and why_stopped(approval)):
-        return is_changed
-    if approve and (why := budgets.reserve_approved(approval.call)):
-        if made is None:
-            return is_changed
-        # Rolls back the vote too.
-        raise DecisionRefused(
-            _("%(why)s The call stays pending; your vote is not kept.") % {"why": why}
-        )
+        return Settled.CHANGED if is_changed else Settled.NOTHING
+    if approve and not _has_room(approval, made):
+        return Settled.CHANGED if is_changed else Settled.NO_ROOM
     votes = _counted(approval, approve=approve)
     # Somebody who voted before may count again: then nobody's doing decided it now.
     actor = votes[-1].person.actor if votes[-1] == made else SYSTEM
     _decide(approval, Approval.State(verdict), votes, actor=actor)
-    return True
+    return Settled.CHANGED
+
+
+def _has_room(approval: Approval, made: Vote | None) -> bool:
+    """Takes what the call needs of hard limits, or nothing. Rates and calls that end make room by
+    themselves, so a vote stays; where a budget has none, raises DecisionRefused instead."""
+    with transaction.atomic():
+        why = budgets.reserve_approved(approval.call)
+        if not why and not budgets.take_room(approval.call):
+            return True
+        # While the call stays pending, others may use the budget.
+        transaction.set_rollback(True)
+    if why and made is not None:
+        # Rolls back the vote too.
+        raise DecisionRefused(
+            _("%(why)s The call stays pending; your vote is not kept.") % {"why": why}
+        )
+    return False
 
 
 def _counted(approval: Approval, *, approve: bool) -> list[Vote]:
@@ -328,7 +360,16 @@ def _too_late(approval: Approval) -> bool:
     return late.exists()
 
 
-def _record(action: str, given: Vote, *, by: User, via: str = "", together: int = 1) -> None:
+def _record(
+    action: str,
+    given: Vote,
+    *,
+    by: User,
+    via: str = "",
+    together: int = 1,
+    replaced: Sequence[Vote] = (),
+) -> None:
+    """`replaced`: approvals whose place this denial takes."""
     call = given.approval.call
     record(
         action,
@@ -345,6 +386,7 @@ def _record(action: str, given: Vote, *, by: User, via: str = "", together: int 
         **({"for": given.for_people, "voter": given.names} if given.for_people else {}),
         **({"via": via} if via else {}),
         **({"together": together} if together > 1 else {}),
+        **({"replaced": [one.pk for one in replaced]} if replaced else {}),
     )
 
 

@@ -15,6 +15,7 @@ from approvals.views import (
     policy_plans,
     queue,
     retention,
+    rule_trials,
     saved_views,
     standing_approvals,
     workload,
@@ -24,6 +25,9 @@ app_name = "approvals"
 
 urlpatterns = [
     path("queue/", queue.queue, name="queue"),
+    path("new/rule/try/", rule_trials.try_new, name="try_new_rule"),
+    path("policies/<int:pk>/try/", rule_trials.try_changed, name="try_rule"),
+    path("policies/<int:pk>/trial/", rule_trials.show, name="rule_trial"),
     path("queue/more/", queue.more, name="more"),
     path("queue/news/", queue.news, name="news"),
     path("queue/count/", queue.count, name="count"),

@@ -85,6 +85,11 @@ class VoteSummary:
         return [met.threshold for met in self.thresholds] == list(DEFAULT)
 
     @property
+    def may_suffice(self) -> bool:
+        """Whether the votes that count meet a threshold, though maybe not one of each clause."""
+        return any(not met.missing for met in self.thresholds)
+
+    @property
     def deniers(self) -> list[str]:
         return [
             one.vote.person.shown_name

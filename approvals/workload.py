@@ -1,5 +1,5 @@
 """The workload of approvers in one week: how much they decided, how fast, and what they might not
-have to be asked. Seven queries, whatever there is.
+have to be asked. Eight queries, whatever there is.
 
 The time to decide is from when the card was first shown to the person to their vote. Votes on calls
 whose card was never shown to them count as decided, and in no time.
@@ -8,22 +8,25 @@ whose card was never shown to them count as decided, and in no time.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from accounts.models import User, shown_name
+from approvals import expired_calls
+from approvals.expired_calls import ExpiredCall
 from calls.models import Amendment
 from policies.models import Rule
 
+Key = TypeVar("Key")
+SEE_RULES = "policies.view_rule"
 WEEK = timedelta(days=7)
 LOOKED_AT = 20_000
 # So many approvals by one person within so short a time are an outlier.
@@ -46,21 +49,20 @@ LEFT JOIN approvals_cardview s
     ON s.call_id = v.approval_id AND s.person_id = v.person_id AND s.at <= v.at
 ORDER BY v.at
 """
-_ENDED = """
-SELECT c.rule_id, count(*),
-       count(*) FILTER (WHERE EXISTS (SELECT FROM approvals_cardview s WHERE s.call_id = a.call_id))
-FROM approvals_approval a JOIN calls_call c ON c.id = a.call_id
-WHERE a.state = 'expired' AND a.decided_at >= %(since)s AND a.decided_at < %(until)s
-GROUP BY c.rule_id
-"""
 _RULES = """
-SELECT c.rule_id, c.tool_name, array_agg(DISTINCT c.agent_id), count(*)
+SELECT c.rule_id, c.tool_name, array_agg(DISTINCT c.agent_id) FILTER (WHERE m.ours),
+       count(*) FILTER (WHERE m.ours)
 FROM calls_call c JOIN approvals_approval a ON a.call_id = c.id
+-- Of a reader who sees groups: the calls on which people of these groups voted.
+CROSS JOIN LATERAL (SELECT %(people)s::int[] IS NULL OR EXISTS (
+    SELECT FROM approvals_vote v WHERE v.approval_id = a.call_id AND v.fallen_at IS NULL
+        AND v.person_id = ANY(%(people)s)) AS ours) m
 WHERE a.decided_at >= %(since)s AND a.decided_at < %(until)s AND a.state <> 'withdrawn'
   AND c.rule_id IS NOT NULL
 GROUP BY c.rule_id, c.tool_name
-HAVING count(*) >= %(least)s AND bool_and(a.state = 'approved' AND c.amendment_id IS NULL)
-ORDER BY count(*) DESC LIMIT 20
+HAVING count(*) FILTER (WHERE m.ours) >= %(least)s
+   AND bool_and(a.state = 'approved' AND c.amendment_id IS NULL)
+ORDER BY 4 DESC LIMIT 20
 """
 # The newest call of each that the reader approved alone: a standing approval is made from it.
 _ALONE = """
@@ -88,22 +90,14 @@ class TimedVote(NamedTuple):
     rule: int | None = None
 
 
-class EditCount(NamedTuple):
-    """How often a person edited calls that one rule held."""
+class TimedEdit(NamedTuple):
+    """One edit of a call that a rule held."""
 
     person: int
     username: str
     display: str
+    at: datetime
     rule: int | None
-    edits: int
-
-
-class ExpiredCount(NamedTuple):
-    """How many calls of one rule expired, and of how many somebody had seen the card."""
-
-    rule: int | None
-    expired: int
-    abandoned: int
 
 
 class Burst(NamedTuple):
@@ -117,15 +111,16 @@ class Burst(NamedTuple):
 
 @dataclass
 class WorkloadRow:
-    """The figures of one person, one group or one rule. `key`: of the person or the rule, if it
-    is still there."""
+    """The figures of one person, group, rule or hour. `key`: of the person or the rule, if it is
+    still there."""
 
     name: str
     key: int | None = None
     votes: list[TimedVote] = field(default_factory=list)
     edits: int = 0
-    # Of a rule.
+    # Calls that these people could have decided, or that the rule held, or that ended in the hour.
     expired: int = 0
+    # Of those, how many were shown to one of these people, or to anybody.
     abandoned: int = 0
 
     @property
@@ -169,8 +164,8 @@ class Workload:
     people: list[WorkloadRow]
     rules: list[WorkloadRow]
     bursts: list[Burst]
-    # Votes by hour of the day, in the reader's time zone.
-    hours: list[int]
+    # Of the day, in the reader's time zone; without those in which there was nothing.
+    hours: list[WorkloadRow]
     expired: int
     # Of those, how many cards somebody had been shown.
     abandoned: int
@@ -178,27 +173,46 @@ class Workload:
     is_sampled: bool
 
 
+def sees_all(person: User) -> bool:
+    """Whether the figures of all groups and all approvers are shown to this person."""
+    return person.has_perm("accounts.view_user")
+
+
+def read_for(person: User, since: datetime) -> Workload:
+    """The week from `since` on, as far as this person may see it."""
+    everybodys = sees_all(person)
+    groups = None if everybodys else person.group_names
+    found = read(groups, since, own=None if everybodys else person)
+    return found if person.has_perm(SEE_RULES) else replace(found, rules=[], proposals=[])
+
+
 def read(groups: Collection[str] | None, since: datetime, *, own: User | None = None) -> Workload:
-    """The week from `since` on. `groups`: the reader's, None for all; `own`: the only person whose
-    own row is shown, None for everybody's."""
+    """`groups`: the reader's, None for all; `own`: the only person whose own row is shown, None for
+    everybody's."""
     given: dict[str, Any] = {"since": since, "until": since + WEEK, "most": LOOKED_AT}
     every = [TimedVote(*row) for row in _rows(_VOTES, given)]
     members = _members(groups)
-    votes = [one for one in every if groups is None or one.person in members]
-    edits = [one for one in _edits(given) if groups is None or one.person in members]
-    people = _people(votes, edits)
-    ended = [ExpiredCount(*row) for row in _rows(_ENDED, given)]
+    counted = None if groups is None else [*members, *([own.pk] if own else [])]
+    ended, names = expired_calls.read_expired(given)
+    facts = _Facts(
+        [one for one in every if counted is None or one.person in counted],
+        [one for one in _edits(given) if counted is None or one.person in counted],
+        ended,
+    )
+    people = _people(facts, names, counted)
+    # Of a reader who sees groups: the calls that they could have decided.
+    seen = facts._replace(expired=[one for one in ended if own is None or own.pk in one.asked])
     return Workload(
-        groups=_groups(people, members),
+        groups=_groups(people, members, ended),
         people=[row for pk, row in people.items() if own is None or pk == own.pk],
-        rules=_by_rule(votes, edits, ended),
+        rules=_by_rule(seen),
         bursts=[one for pk, row in people.items() if own is None or pk == own.pk
                 for one in find_bursts(row.name, row.votes)],
-        hours=_hours(votes),
-        expired=sum(one.expired for one in ended),
-        abandoned=sum(one.abandoned for one in ended),
-        proposals=_proposals(since + WEEK),
-        is_sampled=len(every) == LOOKED_AT,
+        hours=_by_hour(seen),
+        expired=len(seen.expired),
+        abandoned=sum(bool(one.shown) for one in seen.expired),
+        proposals=_proposals(since + WEEK, counted),
+        is_sampled=LOOKED_AT in (len(every), len(ended)),
     )  # fmt: skip
 
 
@@ -218,44 +232,82 @@ def find_bursts(name: str, votes: Iterable[TimedVote]) -> list[Burst]:
     return found
 
 
-def _people(votes: Iterable[TimedVote], edits: Iterable[EditCount]) -> dict[int, WorkloadRow]:
-    """Also those who only edited: somebody else decides on what they changed."""
+class _Facts(NamedTuple):
+    """Votes, edits and expired calls of one week."""
+
+    votes: Sequence[TimedVote]
+    edits: Sequence[TimedEdit]
+    expired: Sequence[ExpiredCall]
+
+    def rows_by(
+        self, key: Callable[[TimedVote | TimedEdit | ExpiredCall], Key]
+    ) -> dict[Key, WorkloadRow]:
+        rows: dict[Key, WorkloadRow] = defaultdict(lambda: WorkloadRow(""))
+        for vote in self.votes:
+            rows[key(vote)].votes.append(vote)
+        for edit in self.edits:
+            rows[key(edit)].edits += 1
+        for call in self.expired:
+            rows[key(call)].expired += 1
+            rows[key(call)].abandoned += bool(call.shown)
+        return rows
+
+
+def _people(
+    facts: _Facts, names: Mapping[int, str], counted: Collection[int] | None
+) -> dict[int, WorkloadRow]:
+    """Rows of all who voted, edited, or could have decided on a call that expired."""
     rows: dict[int, WorkloadRow] = {}
-    for vote in votes:
+    for vote in facts.votes:
         name = shown_name(vote.username, vote.display)
         rows.setdefault(vote.person, WorkloadRow(name, vote.person)).votes.append(vote)
-    for one in edits:
+    for one in facts.edits:
         name = shown_name(one.username, one.display)
-        rows.setdefault(one.person, WorkloadRow(name, one.person)).edits += one.edits
-    ordered = sorted(rows.items(), key=lambda item: -item[1].decided)
+        rows.setdefault(one.person, WorkloadRow(name, one.person)).edits += 1
+    for call in facts.expired:
+        for person in call.asked if counted is None else call.asked.intersection(counted):
+            row = rows.setdefault(person, WorkloadRow(names[person], person))
+            row.expired += 1
+            row.abandoned += person in call.shown
+    ordered = sorted(rows.items(), key=lambda item: (-item[1].decided, item[1].name))
     return dict(ordered)
 
 
-def _groups(people: dict[int, WorkloadRow], members: dict[int, list[str]]) -> list[WorkloadRow]:
+def _groups(
+    people: dict[int, WorkloadRow],
+    members: dict[int, list[str]],
+    expired: Iterable[ExpiredCall],
+) -> list[WorkloadRow]:
     rows: dict[str, WorkloadRow] = {}
     for person, row in people.items():
         for name in members.get(person, ()):
             group = rows.setdefault(name, WorkloadRow(name))
             group.votes += row.votes
             group.edits += row.edits
+    for call in expired:
+        # Once, however many of its members it asked.
+        asked = {name for person in call.asked for name in members.get(person, ())}
+        shown = {name for person in call.shown for name in members.get(person, ())}
+        for name in asked:
+            rows[name].expired += 1
+            rows[name].abandoned += name in shown
     return sorted(rows.values(), key=lambda row: row.name)
 
 
-def _by_rule(
-    votes: Iterable[TimedVote], edits: Iterable[EditCount], ended: Iterable[ExpiredCount]
-) -> list[WorkloadRow]:
-    rows: dict[int | None, WorkloadRow] = defaultdict(lambda: WorkloadRow(""))
-    for vote in votes:
-        rows[vote.rule].votes.append(vote)
-    for edit in edits:
-        rows[edit.rule].edits += edit.edits
-    for one in ended:
-        rows[one.rule].expired, rows[one.rule].abandoned = one.expired, one.abandoned
+def _by_rule(facts: _Facts) -> list[WorkloadRow]:
+    rows = facts.rows_by(lambda one: one.rule)
     names = dict(Rule.objects.filter(pk__in=[pk for pk in rows if pk]).values_list("pk", "name"))
     for pk, row in rows.items():
         row.name = names.get(pk, _("a removed rule")) if pk else _("no rule")
         row.key = pk if pk in names else None
     return sorted(rows.values(), key=lambda row: (-row.decided, row.name))
+
+
+def _by_hour(facts: _Facts) -> list[WorkloadRow]:
+    rows = facts.rows_by(lambda one: localtime(one.at).hour)
+    for hour, row in rows.items():
+        row.name = f"{hour:02}:00"
+    return sorted(rows.values(), key=lambda row: row.name)
 
 
 def _members(groups: Collection[str] | None) -> dict[int, list[str]]:
@@ -267,21 +319,15 @@ def _members(groups: Collection[str] | None) -> dict[int, list[str]]:
     return found
 
 
-def _edits(given: dict[str, Any]) -> list[EditCount]:
+def _edits(given: dict[str, Any]) -> list[TimedEdit]:
     made = Amendment.objects.filter(at__gte=given["since"], at__lt=given["until"])
-    names = ("person_id", "person__username", "person__first_name", "call__rule_id")
-    return [EditCount(*row) for row in made.order_by().values_list(*names).annotate(Count("pk"))]
+    names = ("person_id", "person__username", "person__first_name", "at", "call__rule_id")
+    return [TimedEdit(*row) for row in made.order_by("-at").values_list(*names)[:LOOKED_AT]]
 
 
-def _hours(votes: Iterable[TimedVote]) -> list[int]:
-    hours = [0] * 24
-    for vote in votes:
-        hours[localtime(vote.at).hour] += 1
-    return hours
-
-
-def _proposals(until: datetime) -> list[RuleProposal]:
-    given = {"since": until - PROPOSE_OVER, "until": until, "least": PROPOSE_FROM}
+def _proposals(until: datetime, people: list[int] | None) -> list[RuleProposal]:
+    """`people`: those whose decisions are counted, None for everybody."""
+    given = {"since": until - PROPOSE_OVER, "until": until, "least": PROPOSE_FROM, "people": people}
     rows = _rows(_RULES, given)
     rules = Rule.objects.in_bulk([row[0] for row in rows])
     return [

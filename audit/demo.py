@@ -16,7 +16,7 @@ from audit import origins
 from audit.models import Signer
 from audit.verify import DEMO, DEMO_NOTE
 
-# While it is on, the first migration that names the record (audit/sql/origin_name.sql) marks it.
+# While it is on, the migration that begins the record (audit/sql/first_origin.sql) marks it.
 MARK = "SET countersign.demo = 'on'"
 BEGUN = "SELECT to_regclass('audit_origin') IS NOT NULL"
 

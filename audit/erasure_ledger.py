@@ -2,28 +2,43 @@
 
 A restore reads it and erases again what an older backup still has. It holds commitments and ids,
 which disclose nothing. Each line is on the disk before the database commits the erasure, so the
-ledger may be ahead of the database and is never behind it.
+ledger may be ahead of the database and is never behind it. A second line says that it committed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from django.conf import settings
-from django.db import connection
+from django.db import DataError, connection, transaction
 
-from audit import origins
+from audit import origins, position
 from core.errors import CountersignError
 from core.private_files import sync_folder
 
+log = logging.getLogger(__name__)
+
 # The first line names the record that the ledger belongs to.
 HEAD = "record"
+# In which database it was erased, and by which attempt: a line of its own says that this committed.
+# One that broke off, or that the database lost in a crash, erased nothing.
+BEGUN = "begun"
+COMMITTED = "committed"
+# Lines of earlier releases name their transaction, whose number goes to another one after a crash.
+WRITTEN_IN = "in"
+PLACE = f"SELECT {position.PLACE} FROM pg_control_system()"
+STATUS = "SELECT pg_xact_status(%s::xid8)"
+# What an older database lacks stands at the end.
+TAIL = 256 * 1024
 NAMES = "SELECT encode(commitment, 'hex') FROM audit_name WHERE salt IS NULL"
 DETAILS = "SELECT id, details ->> 'commitment' FROM audit_entryrow WHERE salt IS NULL"
 # Entries of calls whose payload was erased.
@@ -63,19 +78,93 @@ class Erasures:
         return bool(self.names or self.details or self.payloads or self.results)
 
 
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """One line of this database. `attempt` is a transaction's number where an earlier release wrote
+    it, which did not write whether it committed."""
+
+    place: str
+    attempt: str | int
+    erased: Erasures
+    is_committed: bool
+
+    def took_place(self) -> bool:
+        return self.is_committed or (isinstance(self.attempt, int) and took_place(self.attempt))
+
+    def confirm(self) -> None:
+        if isinstance(self.attempt, str) and not self.is_committed:
+            _confirm(location(), (self.place, self.attempt))
+
+
+def joined(many: Iterable[Erasures]) -> Erasures:
+    all_of_them = Erasures()
+    for one in many:
+        all_of_them.names |= one.names
+        all_of_them.details |= one.details
+        all_of_them.payloads |= one.payloads
+        all_of_them.results |= one.results
+    return all_of_them
+
+
 def location() -> Path:
     return Path(settings.ERASURE_LEDGER)
 
 
 def read(path: Path) -> Erasures:
     """Raises LedgerUnusable."""
-    found = Erasures()
-    for line in _lines(path):
-        found.names.update(line.get("names", ()))
-        found.details.update((int(pk), one) for pk, one in line.get("details", {}).items())
-        found.payloads.update(line.get("payloads", ()))
-        found.results.update(line.get("results", ()))
-    return found
+    return joined(map(_erasures, _lines(path)))
+
+
+def _erasures(line: Mapping[str, Any]) -> Erasures:
+    return Erasures(
+        names=set(line.get("names", ())),
+        details={int(pk): one for pk, one in line.get("details", {}).items()},
+        payloads=set(line.get("payloads", ())),
+        results=set(line.get("results", ())),
+    )
+
+
+def newest() -> list[Erasure]:
+    """The last erasures of this database; none without a ledger of its own. Raises
+    LedgerUnusable."""
+    path = location()
+    if not path.exists() or record_of(path) != origins.name():
+        return []
+    ((place,),) = _rows(PLACE)
+    return _of_place(place, [json.loads(line) for line in _last_lines(path)])
+
+
+def _of_place(place: str, lines: Iterable[Mapping[str, Any]]) -> list[Erasure]:
+    found, committed = [], set()
+    for line in lines:
+        for key in (COMMITTED, BEGUN, WRITTEN_IN):
+            where, attempt = line.get(key, ("", 0))
+            if where != place:
+                continue
+            if key == COMMITTED:
+                committed.add(attempt)
+            else:
+                found.append((attempt, _erasures(line)))
+    return [Erasure(place, one, erased, one in committed) for one, erased in found]
+
+
+def _last_lines(path: Path) -> list[bytes]:
+    with path.open("rb") as file:
+        begin = max(0, file.seek(0, os.SEEK_END) - TAIL)
+        file.seek(begin)
+        # The first is the head, or a part of a line; behind the last is nothing, or a torn one.
+        return file.read().split(b"\n")[1:-1]
+
+
+def took_place(number: int) -> bool:
+    """By the database's own account: False for the transaction of an erasure that broke off, or is
+    under way. Of an older database it may be one to come."""
+    try:
+        with transaction.atomic():
+            ((status,),) = _rows(STATUS, [str(number)])
+    except DataError:
+        return True
+    return status not in ("aborted", "in progress")
 
 
 def record_of(path: Path) -> str:
@@ -113,7 +202,18 @@ def add(erased: Erasures) -> None:
     """
     path = _own()
     if erased:
-        _append(path, [_line(erased)])
+        ((place,),) = _rows(PLACE)
+        where = (place, secrets.token_hex(8))
+        _append(path, [_line(erased, {BEGUN: where})])
+        transaction.on_commit(partial(_confirm, path, where))
+
+
+def _confirm(path: Path, where: tuple[str, str]) -> None:
+    """Once it is durable. The erasure took place: what fails here, the next start makes good."""
+    try:
+        _append(path, [json.dumps({COMMITTED: where})])
+    except OSError as error:
+        log.error("%s: that an erasure took place is not written: %s", path, error.strerror)
 
 
 def _own() -> Path:
@@ -133,8 +233,9 @@ def _add(path: Path, erased: Erasures) -> None:
         _append(path, [_line(new)])
 
 
-def _line(erased: Erasures) -> str:
+def _line(erased: Erasures, where: Mapping[str, Any] | None = None) -> str:
     line = {
+        **(where or {}),
         "names": sorted(erased.names),
         "details": erased.details,
         "payloads": sorted(erased.payloads),

@@ -39,6 +39,14 @@ FIELDS: dict[str, Any] = {
     "call": _("Call"),
 }
 TIMES = ("range", "since", "until")
+# Labels of all filters, for where a choice is only shown.
+CALLED = FIELDS | {
+    "state": _("State"),
+    "range": _("Time"),
+    "since": _("Since"),
+    "until": _("Until"),
+    "text": _("Arguments contain"),
+}
 NAMES = (*FIELDS, "state", *TIMES, "text")
 # How the list shows entries.
 GROUP, ORDER = "group", "order"
@@ -96,6 +104,11 @@ class Filters:
     @property
     def text(self) -> str:
         return self.given.get("text", "")
+
+    @property
+    def labelled(self) -> list[tuple[Any, str]]:
+        """Each filter's label, and its value."""
+        return [(CALLED[name], value) for name, value in self.given.items()]
 
     @property
     def narrow(self) -> bool:

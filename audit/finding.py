@@ -190,11 +190,6 @@ def _with_text(
     return [pk for pk, is_leader in _with_leaders(filters, rows, len(found)) if is_leader]
 
 
-def containing(rows: list[Entry], text: str, has: Containing) -> list[Entry]:
-    calls = has({entry.call_id for entry in rows if entry.call_id}, text)
-    return [entry for entry in rows if entry.call_id in calls]
-
-
 def ids(
     filters: Filters,
     within: Bounds,
@@ -236,13 +231,12 @@ def time_of(entry_id: int | None) -> datetime | None:
 
 
 def every(
-    filters: Filters, within: Bounds, *, last: int, size: int = 1000
-) -> Iterator[list[Entry]]:
-    """All that fits, oldest first, up to an id: a fixed set, since rows never change."""
-    above = -1
+    filters: Filters, within: Bounds, *, above: int = -1, last: int, size: int = 1000
+) -> Iterator[list[int]]:
+    """Ids of all that fits, oldest first, after one id and up to another."""
     while wanted := ids(filters, within, above=above, below=last + 1, most=size, newest=False):
         above = wanted[-1]
-        yield entries(wanted)
+        yield wanted
 
 
 def _id(text: str) -> int | None:

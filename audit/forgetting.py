@@ -47,13 +47,14 @@ OLD = """
 WORDED = """
     SELECT DISTINCT e.call_id FROM audit_entryrow e
     WHERE e.call_id = ANY(%s) AND (e.details ?| %s
-        OR e.reason IS NOT NULL AND (e.seq IS NULL OR e.seq > 1 OR e.to_state = 'refused'))
+        OR e.reason IS NOT NULL
+            AND (e.seq IS NULL OR e.seq > 1 OR e.to_state IN ('refused', 'invalid')))
 """
 # What other entries say too is no sentence of this call alone.
 SHARED = """
     SELECT reason FROM audit_entryrow
     WHERE reason = ANY(%s) AND call_id IS DISTINCT FROM %s
-      AND (seq IS NULL OR seq > 1 OR to_state = 'refused')
+      AND (seq IS NULL OR seq > 1 OR to_state IN ('refused', 'invalid'))
 """
 EMPTY = """
     UPDATE audit_name SET salt = NULL, subject = NULL, text = '', server = '', definition = ''
@@ -73,6 +74,9 @@ class Forgettable:
     entries: tuple[int, ...] = ()
     # Names that entries of the first format bear, and such entries: they stay.
     stay: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.entries)
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -119,7 +123,9 @@ def of_call(call_id: UUID) -> Forgettable:
     """Texts that people and agents wrote about one call, and that no other entry holds."""
     rows = list(EntryReader().of_call(call_id).values())
     # Of a call that went on, the first reason is its rule's.
-    first = {row.reason for row in rows if row.seq == 1 and row.to_state != "refused"}
+    first = {
+        row.reason for row in rows if row.seq == 1 and row.to_state not in ("refused", "invalid")
+    }
     reasons = {row.reason for row in rows if row.reason is not None} - first
     shared = set(_ids(SHARED, [list(reasons), call_id]))
     return _forgettable(reasons - shared, [row.id for row in rows if _has_words(row)])

@@ -13,12 +13,14 @@ OUTCOMES = {
     "succeeded": _("Succeeded"),
     "error": _("Errors"),
     "stopped": _("Blocked or stopped"),
+    "invalid": _("Invalid request"),
     "other": _("Other entries"),
 }
 _ACTIONS = {
     "succeeded": ("succeeded",),
     "error": ("tool_error", "failed", "timed_out", "unknown"),
     "stopped": ("refused", "denied", "expired", "withdrawn", "superseded", "cancelled"),
+    "invalid": ("invalid",),
 }
 OUTCOME_OF = {f"call.{state}": name for name, states in _ACTIONS.items() for state in states}
 # So many entries of a bar are looked at where it has more than can be counted one by one.

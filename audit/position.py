@@ -1,4 +1,4 @@
-"""How far the database had come when this host last took a call to send, kept outside of it.
+"""How far the database had come when this host last looked, kept outside of it.
 
 PostgreSQL numbers its transactions, and the number of one that is durable never comes again, unless
 the files of the whole cluster are older ones: a snapshot, a recovery to an earlier moment, a
@@ -21,6 +21,19 @@ log = logging.getLogger(__name__)
 # After a declared restore everything is compared anew: with a place of its own.
 PLACE = "system_identifier || '/' || (SELECT max(number) FROM audit_origin)"
 NEXT = f"SELECT {PLACE}, pg_snapshot_xmax(pg_current_snapshot())::text FROM pg_control_system()"
+REFUSED = (
+    "The database went back in time: {} Nothing starts on it until that is declared: run "
+    "`python3 manage.py restore --declare` (see docs/en/guides/backup-restore.md)."
+)
+STANDBY = (
+    "The database is a standby, which takes no writes: let DATABASE_URL name the primary, or all "
+    "hosts with target_session_attrs=read-write (see docs/en/guides/operate.md)."
+)
+# Written down in the database itself, where everybody reads it (audit/rollback.py).
+NOTICE = """
+    INSERT INTO audit_rollback (origin, reason)
+    SELECT COALESCE(max(number), 1), %s FROM audit_origin ON CONFLICT DO NOTHING
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +48,7 @@ def read(file: Path | None = None) -> KnownPosition:
     """From `file`, for who has no settings, or else the data directory's."""
     file = file or _path()
     try:
-        return _parsed(file.read_bytes())
+        return _parsed(_line_of(file))
     except FileNotFoundError:
         return KnownPosition()
     except OSError as error:
@@ -43,9 +56,22 @@ def read(file: Path | None = None) -> KnownPosition:
         return KnownPosition()
 
 
-def is_behind(seen: KnownPosition, place: str, following: str) -> bool:
-    """Has the database, by its row of NEXT, not come as far as was seen before?"""
-    return seen.place == place and int(following) <= seen.transaction
+def _line_of(file: Path) -> bytes:
+    """Waits for whoever writes it. One read in 20,000 beside a steady writer had digits of two
+    numbers, and with them a number that was never seen."""
+    opened = os.open(file, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_SH)
+        return os.read(opened, 100)
+    finally:
+        os.close(opened)
+
+
+def say_behind(seen: KnownPosition, place: str, following: str) -> str:
+    """A sentence where the database, by its row of NEXT, has not come as far as was seen before."""
+    if seen.place != place or int(following) > seen.transaction:
+        return ""
+    return f"its next transaction is {following}, and this host has seen {seen.transaction}."
 
 
 def note(position: KnownPosition) -> None:

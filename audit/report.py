@@ -12,6 +12,7 @@ from uuid import UUID
 import orjson
 from django.db import connection
 from django.db.models import TextChoices
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit.display_names import shown_names
@@ -81,14 +82,27 @@ class Verdict(TextChoices):
     INVALID = "invalid", _("Invalid request")
     STOPPED = "frozen", _("Stopped by an emergency stop")
     NOT_SIGNED_IN = "sign_in", _("Nobody had signed in at the server")
+    OUT_OF_SCOPE = "scope", _("Outside the scope of the agent's token")
     # Of entries that do not say why, as earlier versions wrote them.
     REFUSED = "refused", _("Blocked before policy was evaluated")
 
 
-# Of a refused call, by what its first entry says.
+# Of a call that was refused, by what its first entry says; earlier versions refused invalid
+# requests like others.
 _REFUSALS = {"unknown_tool": Verdict.INVALID, "invalid": Verdict.INVALID, "key": Verdict.INVALID}
-_REFUSALS |= {"frozen": Verdict.STOPPED, "sign_in": Verdict.NOT_SIGNED_IN}
-_BEFORE_RULES = (Verdict.INVALID, Verdict.STOPPED, Verdict.NOT_SIGNED_IN, Verdict.REFUSED)
+_REFUSALS |= {
+    "frozen": Verdict.STOPPED,
+    "sign_in": Verdict.NOT_SIGNED_IN,
+    "scope": Verdict.OUT_OF_SCOPE,
+    "limit": Verdict.BLOCKED,
+}
+_BEFORE_RULES = (
+    Verdict.INVALID,
+    Verdict.STOPPED,
+    Verdict.NOT_SIGNED_IN,
+    Verdict.OUT_OF_SCOPE,
+    Verdict.REFUSED,
+)
 _UNDECIDED = (
     Verdict.PENDING,
     Verdict.EXPIRED,
@@ -111,7 +125,8 @@ class CastVote(NamedTuple):
     @property
     def name(self) -> str:
         # Who had a part in the call themselves, being alone, is called so.
-        return f"{self.who} (single-person mode)" if self.is_alone else self.who
+        alone = gettext("%(who)s (single-person mode)") % {"who": self.who}
+        return alone if self.is_alone else self.who
 
 
 class ReportedCall(NamedTuple):
@@ -159,6 +174,8 @@ class ReportedCall(NamedTuple):
     def verdict(self) -> Verdict:
         if self.first == "held":
             return Verdict(self.fate or "held")
+        if self.first == "invalid":
+            return Verdict.INVALID
         if self.first == "refused":
             refused = _BY_RULES.get(self.effect) or _REFUSALS.get(self.refusal)
             return refused or Verdict.REFUSED

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from audit.models import Entry, SavedFilter
+from core.outbound import without_credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,15 @@ def without_received(details: Any) -> Any:
     if not isinstance(result, dict) or "came" not in result:
         return details
     return details | {"result": {key: said for key, said in result.items() if key != "came"}}
+
+
+def without_tokens(entry: Entry) -> Any:
+    """An entry's details without what may be a token in a webhook's URL: earlier versions wrote the
+    whole URL, and an entry is never changed."""
+    match entry.details:
+        case {"url": str(url)} as details if entry.action.startswith("webhook."):
+            return details | {"url": without_credentials(url)}
+    return entry.details
 
 
 @transaction.atomic

@@ -149,7 +149,7 @@ def open_key(size: int, *, replace: bool = False) -> SigningKey:
         is_dropped = replace and newest.first_size > size
         if is_dropped or newest.name != signing.name:
             # It began to sign what a restore dropped; those before it sign nothing more. Or the
-            # record goes on under another name (audit/sql/record_format.sql).
+            # record goes on under another name, as one of format 1 did when it was upgraded.
             _note(signing, size)
         return signing
     if newest is not None and not newest.from_secret and not replace:

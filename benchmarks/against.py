@@ -2,16 +2,17 @@
 
 `python -m benchmarks.against TREE [TREE …] [--seconds 2] [--rounds 6]`: each tree is a checkout
 with its environment. All their houses stand at once, and one at a time is asked; printed are
-medians of the rounds, and each round's ratio to the first tree's. With `--record`, also what each
-call left: bytes by table, and the CPU of sealing it, in the sealer and in the database. With
-`--sealing`, each house seals its record while it is asked, every second on the same cores, so that
-calls a second have the cost of sealing in them.
+medians of the rounds, and of each round's ratio to the first tree's, with the median's 95 %
+interval. With `--record`, also what each call left: bytes by table, and the CPU of sealing it, in
+the sealer and in the database. With `--sealing`, each house seals its record while it is asked,
+every second on the same cores, so that calls a second have the cost of sealing in them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -124,6 +125,13 @@ def alternated(
     return runs
 
 
+def interval(ratios: list[float]) -> str:
+    """Their median, and where the median of very many would be (95 %)."""
+    ordered, n = sorted(ratios), len(ratios)
+    first = max(0, math.floor((n - 1.96 * math.sqrt(n)) / 2))
+    return f"{median(ratios):.1%} ({ordered[first]:.1%} to {ordered[n - 1 - first]:.1%})"
+
+
 def line(tree: Path, runs: list[Run], first: list[Run]) -> str:
     ratios = [
         run.seen.per_second / other.seen.per_second for run, other in zip(runs, first, strict=True)
@@ -133,7 +141,7 @@ def line(tree: Path, runs: list[Run], first: list[Run]) -> str:
         f"{median(r.seen.p50_ms for r in runs):>8.2f} ms"
         f"   CPU {median(r.gateway_ms for r in runs):.3f} + "
         f"{median(r.database_ms for r in runs):.3f} ms"
-        f"   {median(ratios):.1%} ({min(ratios):.1%} to {max(ratios):.1%})"
+        f"   {interval(ratios)}"
     )
 
 

@@ -1,30 +1,38 @@
 """What tokens cost: one of Countersign, an access token, and one that is bound to a key (DPoP).
 
-`python -m benchmarks.dpop [--seconds 3] [--rounds 5] [--connections 16]` alternates the three on
-the same processes with the same call and prints medians of the rounds, and ratios. Each request
-with the bound token brings a proof of its own, made beforehand.
+`python -m benchmarks.dpop [--seconds 3] [--rounds 5] [--connections 16]` alternates the three with
+the same call on the same database, and with a gateway that makes none of the checks that the
+sign-in of agents added (benchmarks/unchecked.py). Who comes first changes from round to round.
+Printed are medians of the rounds, and of each round's ratios to the gateway without checks, with
+the 95 % interval of the median. Each request with the bound token brings a proof of its own, made
+beforehand.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from benchmarks.against import interval
 from benchmarks.hot_path import request
-from benchmarks.house import House, house
+from benchmarks.house import House, beside, cpu_seconds, house
 from benchmarks.load import Client
+from config.embedded.valkey import free_port
 from tests.processes import HOST
 
 CALL = {"name": "echo", "arguments": {"text": "hello"}}
 PATH = "/mcp/desk/up"
 # More than a connection gets answered.
-PROOFS_PER_S = 1_500
+PROOFS_PER_S = 4_000
+WITHOUT = "without checks"
 
 
 class Asking(Client):
@@ -57,6 +65,19 @@ class Round:
     gateway_ms: float
     database_ms: float
 
+    @property
+    def cpu_ms(self) -> float:
+        return self.gateway_ms + self.database_ms
+
+
+@dataclass
+class Side:
+    """One way to be asked: at which gateway, and with which requests for so many seconds."""
+
+    port: int
+    pid: int
+    requests: Callable[[float], Iterator[bytes]]
+
 
 async def load(
     port: int, requests: Iterator[bytes], connections: int, seconds: float
@@ -77,13 +98,14 @@ async def load(
     return times
 
 
-def measure(it: House, requests: Iterator[bytes], connections: int, seconds: float) -> Round:
-    gateway, database = it.gateway_cpu(), it.database_cpu()
-    times = asyncio.run(load(it.agents_port, requests, connections, seconds))
+def measure(it: House, side: Side, connections: int, seconds: float) -> Round:
+    requests = side.requests(seconds)
+    gateway, database = cpu_seconds(side.pid), it.database_cpu()
+    times = asyncio.run(load(side.port, requests, connections, seconds))
     return Round(
         len(times) / seconds,
         1000 * median(times),
-        1000 * (it.gateway_cpu() - gateway) / len(times),
+        1000 * (cpu_seconds(side.pid) - gateway) / len(times),
         1000 * (it.database_cpu() - database) / len(times),
     )
 
@@ -130,6 +152,17 @@ def sign_in(resource: str, jkt: str) -> str:
     return access_tokens.issue(grant.public_id, jkt=jkt)
 
 
+@contextmanager
+def unchecked(it: House) -> Iterator[tuple[int, int]]:
+    """Port and process of the gateway without checks."""
+    assert it.stack is not None
+    os.environ |= it.stack.env
+    port = free_port()
+    argv = ["-m", "benchmarks.unchecked", "--host", HOST, "--port", str(port)]
+    with beside(argv, port, it.data / "unchecked.log") as process:
+        yield port, process.pid
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3)
@@ -138,35 +171,47 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="countersign-") as data:
         Path(data).chmod(0o711)
-        with house(Path(data) / "var") as it:
+        with house(Path(data) / "var") as it, unchecked(it) as bare:
+            here = it.agents_port, it.gateway_pid
             url = f"http://{HOST}:{it.agents_port}{PATH}"
             sides = {
-                "token": plain(it.token),
-                "access token": plain(sign_in(url, "")),
-                "DPoP": bound(it, sign_in),
+                WITHOUT: Side(*bare, plain(it.token)),
+                "token": Side(*here, plain(it.token)),
+                "access token": Side(*here, plain(sign_in(url, ""))),
+                "DPoP": Side(*here, bound(it, sign_in)),
             }
             report(it, sides, options)
 
 
-def report(
-    it: House, sides: dict[str, Callable[[float], Iterator[bytes]]], options: argparse.Namespace
-) -> None:
-    for requests in sides.values():
-        measure(it, requests(1), options.connections, 1)
+def alternated(
+    it: House, sides: dict[str, Side], options: argparse.Namespace
+) -> dict[str, list[Round]]:
+    for side in sides.values():
+        measure(it, side, options.connections, 1)
     rounds: dict[str, list[Round]] = {name: [] for name in sides}
-    for _ in range(options.rounds):
-        for name, requests in sides.items():
-            made = requests(options.seconds)
-            rounds[name].append(measure(it, made, options.connections, options.seconds))
-    print(f"{'':<14}{'calls/s':>9}{'p50 ms':>8}   CPU ms a call, gateway + database")
+    for number in range(options.rounds):
+        for name in list(sides)[:: -1 if number % 2 else 1]:
+            rounds[name].append(measure(it, sides[name], options.connections, options.seconds))
+    return rounds
+
+
+def report(it: House, sides: dict[str, Side], options: argparse.Namespace) -> None:
+    rounds = alternated(it, sides, options)
+    print(f"{'':<16}{'calls/s':>9}{'p50 ms':>8}   CPU ms a call, gateway + database")
     for name, ran in rounds.items():
-        pairs = zip(rounds["token"], ran, strict=True)
-        ratio = median(one.per_second / first.per_second for first, one in pairs)
         mid = [median(getattr(one, what) for one in ran) for what in Round.__annotations__]
         print(
-            f"{name:<14}{mid[0]:>9.0f}{mid[1]:>8.2f}   {mid[2]:.3f} + {mid[3]:.3f}   "
-            f"{ratio:.1%} of a token"
+            f"{name:<16}{mid[0]:>9.0f}{mid[1]:>8.2f}   {mid[2]:.3f} + {mid[3]:.3f}   "
+            f"{ratio(rounds, name, 'per_second')} of the calls, {ratio(rounds, name, 'cpu_ms')} "
+            "of the CPU"
         )
+
+
+def ratio(rounds: dict[str, list[Round]], name: str, what: str) -> str:
+    """To the gateway without checks, round by round."""
+    pairs = zip(rounds[name], rounds[WITHOUT], strict=True)
+    found = [getattr(one, what) / getattr(bare, what) for one, bare in pairs]
+    return interval(found)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ class House:
 def cpu_seconds(pid: int, *, ended: bool = False) -> float:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
+        # It ended before, or while, this was read.
         return 0.0
     # utime, stime and, of children that have ended, cutime and cstime.
     return sum(map(int, fields[11 : 15 if ended else 13])) / TICKS

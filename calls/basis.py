@@ -22,6 +22,7 @@ from policies import decide, lookback
 from policies.decide import Decision, RuleBook
 from policies.limits.compiled import CallParties
 from policies.models import Effect
+from registry.credentials.owners import owner_for
 from registry.models import Tool
 from registry.publishing.published_tools import PublishedTool
 from registry.publishing.tool_override import OverriddenTool
@@ -94,6 +95,7 @@ def _other_statement(call: Call, tool: PublishedTool) -> str:
         person=(owner.pk, owner.username),
         tool=tool,
         arguments=call.to_send,
+        credential_owner=owner_for(call.agent, tool.connection),
     )
     if now == call.statement:
         return ""
@@ -124,7 +126,7 @@ def subject(
         exposed=call.tool_name,
         tags=tool.tags,
         labels=tool.labels,
-        credential=owner.username if tool.connection.is_personal else "",
+        credential=owner_for(call.agent, tool.connection).label,
         client=call.token.client_id if call.token else "",
     )
 

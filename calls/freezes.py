@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 
-from calls.models import Freeze
+from calls.models import Call, Freeze
 from core import planned
 from core.english import gettext as _
 from core.journal import Statement
@@ -81,6 +82,39 @@ def frozen(prefix: str = "") -> Exists:
     same_agent = Q(agent=None) | Q(agent=OuterRef(f"{prefix}agent_id"))
     same_server = Q(server=None) | Q(server=OuterRef(f"{prefix}server_id"))
     return Exists(Freeze.objects.holding().filter(same_agent, same_server))
+
+
+def stopped_call(call_id: str) -> Exists:
+    """A condition on rows that have the id of a call at `call_id`: an emergency stop covers it, or
+    its clock has not been set again yet."""
+    call = Call.objects.filter(pk=OuterRef(call_id))
+    return Exists(call.filter(Q(frozen()) | Q(clock_stopped_at__isnull=False)))
+
+
+def is_stopped(call: Call) -> bool:
+    return oldest_stop(call) is not None
+
+
+def oldest_stop(call: Call) -> int | None:
+    """The id of the emergency stop that has covered the call for the longest."""
+    covering = Freeze.objects.holding().filter(_covers(call)).order_by("began_at", "pk")
+    return covering.values_list("pk", flat=True).first()
+
+
+def _covers(call: Call) -> Q:
+    same_agent = Q(agent=None) | Q(agent=call.agent_id)
+    return same_agent & (Q(server=None) | Q(server=call.server_id))
+
+
+def time_stopped(call: Call, since: datetime, until: datetime) -> timedelta:
+    """For how long emergency stops covered the call; two at the same time count once."""
+    every = Freeze.objects.filter(Q(ended_at=None) | Q(ended_at__gt=since), began_at__lt=until)
+    total, counted_until = timedelta(), since
+    for freeze in every.filter(_covers(call)).order_by("began_at"):
+        begin, end = max(freeze.began_at, counted_until), freeze.ended_at or until
+        total += max(end - begin, timedelta())
+        counted_until = max(end, counted_until)
+    return total
 
 
 def wait_for_freezes() -> None:

@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import time
+from typing import Any
 
 import django
 import uvicorn
@@ -21,12 +22,18 @@ django.setup()
 from channels.layers import get_channel_layer  # noqa: E402
 from django.conf import settings  # noqa: E402
 
+from calls.running.runtime import all_runtimes  # noqa: E402
+from config import telemetry  # noqa: E402
+from config.connection_limit import raise_file_limit  # noqa: E402
 from config.front import Front  # noqa: E402
 from config.metrics import metrics_first  # noqa: E402
-from config.ports import asked_for  # noqa: E402
+from config.older_database import keep_position, require_database  # noqa: E402
+from config.ports import arguments, asked_for  # noqa: E402
+from config.probes import AGENTS_PLACE, serve_probes  # noqa: E402
 from config.readiness import say_ready  # noqa: E402
 from core.process import set_role  # noqa: E402
 from gateway.http.endpoint import Endpoint  # noqa: E402
+from gateway.http.health import NOT_LISTENING  # noqa: E402
 from gateway.subscriptions import streams  # noqa: E402
 
 # So long a client that keeps its connection is waited for, to tell it with an answer that it ends.
@@ -70,10 +77,29 @@ class AgentServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def find_fault() -> str:
+    is_listening = all(runtime.listener.is_listening for runtime in all_runtimes())
+    return "" if is_listening else NOT_LISTENING
+
+
+def served(number: int) -> Any:
+    """One of several answers for its figures at a port of its own: at the common one, whoever asks
+    would meet another process each time."""
+    if not number:
+        return metrics_first(app, with_record=False)
+    serve_probes("agents", find_fault, place=AGENTS_PLACE + number - 1)
+    return app
+
+
 def main() -> None:
     set_role("agents")
+    given = arguments()
+    require_database()
+    raise_file_limit()
+    telemetry.start()
+    keep_position()
     config = uvicorn.Config(
-        metrics_first(app, with_record=False),
+        served(given.number),
         # By its look it would be of the second.
         interface="asgi3",
         loop="uvloop",
@@ -88,7 +114,7 @@ def main() -> None:
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=max(1, round(settings.STOP_WITHIN_S)),
     )
-    AgentServer(config).run([asked_for()])
+    AgentServer(config).run([asked_for(given)])
 
 
 if __name__ == "__main__":

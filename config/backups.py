@@ -3,9 +3,11 @@ and the files without which it cannot be opened or checked."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from core import seal
 
 CATALOGUE, ANCHORS, SPOOL = "stdio.json", "checkpoints", "spool"
 SEAL_KEY = "seal/key"
+NAMED = re.compile(r"countersign-\d{8}T\d{6}Z\.tar")
 
 MOMENT = """
     SELECT clock_timestamp(), current_setting('server_version'),
@@ -40,6 +43,19 @@ def make(path: Path, *, by: str) -> dict[str, Any]:
         facts = _dump(settings.DATABASE_OWNER_URL, folder / archive.DATABASE)
         members = {archive.DATABASE: folder / archive.DATABASE, **_files(folder)}
         return archive.write(path, {**facts, "by": by, "secret": seal.fingerprint()}, members)
+
+
+def name_now() -> str:
+    """A name for a backup in a folder; names sort by time."""
+    return f"countersign-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.tar"
+
+
+def remove_oldest(folder: Path, *, keep: int) -> Iterator[Path]:
+    """All but the newest `keep` of those with such a name; other files stay."""
+    made = sorted(path for path in folder.iterdir() if NAMED.fullmatch(path.name))
+    for path in made[:-keep]:
+        path.unlink()
+        yield path
 
 
 def _dump(url: str, target: Path) -> dict[str, Any]:

@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from django_celery_beat.schedulers import DatabaseScheduler
 
+from config.older_database import require_database
+
 # It turns every 5 s, and waits for the broker in between.
 STANDS_AFTER_S = 30.0
+ENDS = (signal.SIGTERM, signal.SIGINT)
 _turned_at = time.monotonic()
 
 
 class TickingScheduler(DatabaseScheduler):  # type: ignore[misc]
+    def setup_schedule(self) -> None:
+        # Not at `beat_init`: this writes, and is done before that is signalled.
+        require_database()
+        with ends_later():
+            super().setup_schedule()
+
     def tick(self, *given: Any, **named: Any) -> Any:
         global _turned_at  # noqa: PLW0603 one per process is the point
-        delay = super().tick(*given, **named)
+        with ends_later():
+            delay = super().tick(*given, **named)
         _turned_at = time.monotonic()
         return delay
+
+
+@contextmanager
+def ends_later() -> Iterator[None]:
+    """A signal to end takes effect afterwards: Celery's handlers raise wherever they come, which
+    within a statement leaves a connection that cannot be used."""
+    asked: list[int] = []
+
+    def remember(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+
+    before = {one: signal.signal(one, remember) for one in ENDS}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        if asked:
+            signal.raise_signal(asked[0])
 
 
 def find_fault() -> str:

@@ -32,7 +32,8 @@ FACTS = f"""
         EXISTS (SELECT FROM policies_rule WHERE mode = 'enforce'),
         (SELECT id FROM calls_call ORDER BY id DESC LIMIT 1) IS NOT NULL,
         (SELECT count(*) FROM (
-            SELECT FROM accounts_user u WHERE approvals_may_decide(u.id) LIMIT 2) d) > 1,
+            SELECT FROM accounts_user u WHERE approvals_may_decide(u.id)
+                AND COALESCE(u.unconfirmed_until, '-infinity') <= now() LIMIT 2) d) > 1,
         EXISTS (SELECT FROM notifications_mailrecipient WHERE confirmed_at IS NOT NULL)
             OR EXISTS (SELECT FROM notifications_webhook WHERE enabled)
             OR EXISTS (SELECT FROM notifications_pushdevice),
@@ -130,7 +131,10 @@ KINDS = [
     _Kind(
         "has_two_approvers",
         _("Invite a second approver"),
-        _("Nobody approves calls of their own agents."),
+        _(
+            "Nobody approves calls of their own agents. A first second approver is confirmed on "
+            "the host: manage.py confirm_person."
+        ),
         "accounts:invite",
         "accounts.add_user",
     ),

@@ -14,8 +14,10 @@ def web(host: str, port: int) -> list[str]:
     return [*PYTHON, "config.web", "--host", host, "--port", str(port)]
 
 
-def agents(host: str, port: int) -> list[str]:
-    return [*PYTHON, "config.agents", "--host", host, "--port", str(port)]
+def agents(host: str, port: int, *, number: int = 0) -> list[str]:
+    """`number`: of several on the same socket, from 1 on."""
+    argv = [*PYTHON, "config.agents", "--host", host, "--port", str(port)]
+    return [*argv, "--number", str(number)] if number else argv
 
 
 def worker() -> list[str]:

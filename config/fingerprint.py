@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MADE_OF = (
     "*/migrations/*.py",
     "*/sql/*.sql",
+    "core/create_models.py",
     "core/sql_files.py",
     "core/triggers.py",
     "config/management/commands/grant_app_role.py",

@@ -17,6 +17,7 @@ from typing import Any
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from config.connection_limit import SurplusConnection, connections_max
 from config.requests import with_request_ids
 from core import request_ids
 from gateway.protocol.header_cache import BODY, KNOWN, HeaderCacheEntry
@@ -40,10 +41,19 @@ class Front(HttpToolsProtocol):
     # Between two requests: nothing of the next one has come.
     _at_rest = True
     _head_is_whole = False
+    # One request, and the connection is closed.
+    _serves_once = False
     # Of a head that the client began and has not ended.
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
+        if len(self.connections) >= connections_max():
+            transport.set_protocol(SurplusConnection(self, transport))
+        else:
+            self.serve(transport)
+
+    def serve(self, transport: Any, *, once: bool = False) -> None:
+        self._serves_once = once
         super().connection_made(transport)
         # uvicorn closes a silent connection only after its first answer.
         self.timeout_keep_alive_task = self.loop.call_later(
@@ -156,6 +166,8 @@ class Front(HttpToolsProtocol):
         self._head_is_whole = True
         self._forget_head()
         super().on_headers_complete()
+        if self._serves_once:
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         self._at_rest = True

@@ -31,7 +31,7 @@ from core import die_with_parent
 log = logging.getLogger(__name__)
 
 OTHERS = """
-    SELECT count(*) FROM pg_stat_activity
+    SELECT pid FROM pg_stat_activity
     WHERE datname = current_database() AND usename IS NOT NULL AND pid <> pg_backend_pid()
       -- Of another role's session PostgreSQL may hide all but whose it is.
       AND coalesce(backend_type, 'client backend') = 'client backend'
@@ -67,7 +67,8 @@ def enter(data: Path, *, may_be_new: bool = False) -> None:
                 **os.environ,
                 "DATABASE_URL": urls["DATABASE_OWNER_URL"],
                 "DATABASE_OWNER_URL": urls["DATABASE_OWNER_URL"],
-                APP_URL: urls["DATABASE_URL"],
+                "DATABASE_DIRECT_URL": "",
+                APP_URL: urls.get("DATABASE_DIRECT_URL") or urls["DATABASE_URL"],
                 "COUNTERSIGN_DATA": str(data),
                 # Whoever owns the host may also sign: a restore is declared by a checkpoint.
                 "COUNTERSIGN_SEAL_KEY_FILE": seal_key(data),
@@ -92,12 +93,11 @@ def app_environment() -> dict[str, str]:
     return {**os.environ, "DATABASE_URL": os.environ[APP_URL]}
 
 
-def other_sessions() -> int:
-    """How many others are connected to the database."""
+def other_sessions() -> set[int]:
+    """The numbers of the others that are connected to the database."""
     with connection.cursor() as cursor:
         cursor.execute(OTHERS)
-        (others,) = cursor.fetchone()
-    return int(others)
+        return {pid for (pid,) in cursor.fetchall()}
 
 
 def actor() -> Actor:
@@ -122,7 +122,12 @@ def _check_owner(data: Path) -> None:
 def _database(data: Path) -> Iterator[Mapping[str, str]]:
     """The database's URLs; starts the embedded database for the command if nothing runs."""
     if url := os.environ.get("DATABASE_URL"):
-        yield {"DATABASE_URL": url, "DATABASE_OWNER_URL": owner_url({})}
+        direct = os.environ.get("DATABASE_DIRECT_URL", "")
+        yield {
+            "DATABASE_URL": url,
+            "DATABASE_DIRECT_URL": direct,
+            "DATABASE_OWNER_URL": owner_url({}),
+        }
         return
     data.mkdir(mode=0o711, parents=True, exist_ok=True)
     with (data / "up.lock").open("a+") as lock:

@@ -10,25 +10,29 @@ import signal
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
+from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict
 
 from audit import position
 from config import children, fingerprint
-from config.embedded import wal_archive
-from config.embedded.postgres import SUPERUSER, Postgres
+from config.embedded import base_backups, wal_archive
+from config.embedded.base_backups import CannotRecover, TooEarly
+from config.embedded.postgres import SETTINGS, SUPERUSER, Postgres
 from config.embedded.service import CannotStart, Service
 from config.embedded.valkey import Valkey
+from config.embedded.wal_archive import Pruning
 from config.greeting import greeting
 from config.ports import listen
-from config.rolling_restart import RENEW, RollingRestart
-from config.secret import old_secret_keys
+from config.rolling_restart import RENEW, RollingRestart, role_of
+from config.secret import old_secret_keys, open_kept
 from config.secret_check import check_secret, check_signing_key, secret_of
-from config.session_check import check_session
+from config.session_check import check_primary, check_session
 from config.supervisor import SupervisedProcess, Supervisor
 from core import die_with_parent, logs
 from core.private_files import write_private
@@ -41,12 +45,21 @@ LOOPBACK = "127.0.0.0/8,::1/128"
 WRITTEN_WITHIN_S = 15.0
 # What only the sealer is told, and what it is not.
 SEALERS = ("DATABASE_SEAL_URL", "COUNTERSIGN_SEAL_KEY_FILE")
-NOT_FOR_THE_SEALER = ("COUNTERSIGN_SECRET_KEY", "COUNTERSIGN_OLD_SECRET_KEYS", "REDIS_URL")
+NOT_FOR_THE_SEALER = (
+    "COUNTERSIGN_SECRET_KEY",
+    "COUNTERSIGN_OLD_SECRET_KEYS",
+    "REDIS_URL",
+    "BROKER_URL",
+    "DATABASE_DIRECT_URL",
+)
+MORE_TO_SHARE = ("COUNTERSIGN_SEAL_ROLE", "BROKER_URL", "DATABASE_DIRECT_URL")
 # The first time when what people wait for has started.
 MAINTAIN_FIRST_S, MAINTAIN_EVERY_S = 300.0, 3600.0
 START_S = 60.0
 # All that was archived since the base backup is applied first.
 RECOVERY_S = 86400.0
+# Of an agents' endpoint at most, with one that takes over from it.
+CONNECTIONS_EACH = 20
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 what a person may choose
 
 
@@ -63,6 +76,14 @@ class Plan:
     examples: bool
     paused: bool = False
     demo: bool = False
+    # So many agents' endpoints share the port.
+    agents: int = 1
+
+    @property
+    def endpoints(self) -> list[str]:
+        if self.agents == 1:
+            return ["agents"]
+        return [f"agents-{number}" for number in range(1, self.agents + 1)]
 
     @property
     def console_url(self) -> str:
@@ -85,6 +106,7 @@ class Installation:
         self.seal_env: dict[str, str] = {}
         self._owner_url = self._maintenance_url = self._superuser_url = ""
         self._maintenance: asyncio.Task[None] | None = None
+        self._pruning = wal_archive.pruning()
         self._sockets: dict[str, socket.socket] = {}
         self._renewal: RollingRestart | None = None
 
@@ -101,6 +123,7 @@ class Installation:
                 await self._stop()
 
     async def _start(self) -> None:
+        require_probes(self.plan)
         self._sockets = {
             "web": opened(self.plan.host, self.plan.port, "--port"),
             "agents": opened(self.plan.host, self.plan.agent_port, "--agent-port"),
@@ -120,7 +143,7 @@ class Installation:
         if self.plan.paused:
             await self._pause()
         await self._processes()
-        if self._maintenance_url:
+        if self._maintenance_url or self._pruning:
             self._maintenance = asyncio.create_task(self._maintain(), name="maintenance")
         self._renewal = RollingRestart(self.supervisor, self.plan.data, self.env)
         asyncio.get_running_loop().add_signal_handler(RENEW, self._renewal.begin)
@@ -134,13 +157,19 @@ class Installation:
         if not os.environ.get("REDIS_URL"):
             urls |= await self._service(Valkey(self.plan.data))
         if not os.environ.get("DATABASE_URL"):
-            postgres = Postgres(self.plan.data, settings=wal_archive.settings())
+            settings = wal_archive.settings() | connections_for(self.plan.agents)
+            postgres = Postgres(self.plan.data, settings=settings)
             within_s = RECOVERY_S if postgres.is_recovering() else START_S
             urls |= await self._service(postgres, within_s=within_s)
+            # First: whatever else is done counts its transactions on.
+            if postgres.has_database():
+                check_position(postgres.url(SUPERUSER), self.plan.data)
             postgres.make_roles()
             self._superuser_url = postgres.url(SUPERUSER)
         elif self.plan.demo:
             raise CannotStart("A demo brings its own PostgreSQL: start it without DATABASE_URL.")
+        else:
+            check_position(owner_url({}), self.plan.data)
         return urls
 
     async def _service(self, service: Service, *, within_s: float = START_S) -> dict[str, str]:
@@ -158,13 +187,18 @@ class Installation:
 
     async def _prepare(self) -> dict[str, str]:
         """Migrate and fill a new database; a start that finds nothing new costs one query."""
-        secret, where = secret_of(self.plan.data)
-        old = old_secret_keys(self.plan.data)
+        try:
+            secret, where = secret_of(self.plan.data)
+            old = [open_kept(kept) for kept in old_secret_keys(self.plan.data)]
+        except ImproperlyConfigured as error:
+            raise CannotStart(str(error)) from error
         url, key = self.env["DATABASE_URL"], Path(self.seal_env["COUNTERSIGN_SEAL_KEY_FILE"])
-        wrong = check_session(url) or check_secret(url, secret, old, where=where)
+        wrong = check_session(url, direct_url(self.env)) or check_secret(
+            url, secret, old, where=where
+        )
         if wrong := wrong or check_signing_key(url, key):
             raise CannotStart(wrong)
-        if is_prepared(url) and not went_back(url, self.plan.data):
+        if is_prepared(url):
             return {}
         self.supervisor.output.say("up", "preparing the database …")
         argv = [sys.executable, "-m", "django", "prepare"]
@@ -197,6 +231,7 @@ class Installation:
         env = {
             **self.env,
             "DATABASE_URL": self._owner_url,
+            "DATABASE_DIRECT_URL": "",
             APP_URL: self.env["DATABASE_URL"],
         }
         argv = [sys.executable, "-m", "django", "pause", "--reason", "up --paused"]
@@ -206,25 +241,38 @@ class Installation:
         self.supervisor.output.say("up", "paused: nothing is sent until `python3 manage.py resume`")
 
     async def _maintain(self) -> None:
-        """Runs maintenance for ever, as the maintenance role."""
-        env = {**self.env, "DATABASE_URL": self._maintenance_url}
-        argv = [sys.executable, "-m", "django", "maintain"]
+        """Runs maintenance for ever."""
         await asyncio.sleep(MAINTAIN_FIRST_S)
         while True:
-            code, output = await self.supervisor.run("maintain", argv, env)
-            for line in output.decode(errors="replace").splitlines():
-                self.supervisor.output.relay("maintain", line)
-            if code != 0:
-                self.supervisor.output.say("maintain", "failed; it is tried again in an hour")
+            if self._maintenance_url:
+                await self._maintain_database()
+            if self._pruning:
+                said = await asyncio.to_thread(prune_archive, self._pruning)
+                if said:
+                    self.supervisor.output.say("maintain", said)
             await asyncio.sleep(MAINTAIN_EVERY_S)
+
+    async def _maintain_database(self) -> None:
+        """Runs it once, as the maintenance role."""
+        env = {**self.env, "DATABASE_URL": self._maintenance_url, "DATABASE_DIRECT_URL": ""}
+        argv = [sys.executable, "-m", "django", "maintain"]
+        code, output = await self.supervisor.run("maintain", argv, env)
+        for line in output.decode(errors="replace").splitlines():
+            self.supervisor.output.relay("maintain", line)
+        if code != 0:
+            self.supervisor.output.say("maintain", "failed; it is tried again in an hour")
 
     async def _processes(self) -> None:
         plan = self.plan
-        facing = [
-            self._child("web", children.web(plan.host, plan.port), plan.port),
-            self._child("agents", children.agents(plan.host, plan.agent_port), plan.agent_port),
-        ]
+        facing = [self._child("web", children.web(plan.host, plan.port), plan.port)]
+        for number, name in enumerate(plan.endpoints, start=1):
+            argv = children.agents(
+                plan.host, plan.agent_port, number=number if plan.agents > 1 else 0
+            )
+            facing.append(self._child(name, argv, plan.agent_port))
         if not all(await asyncio.gather(*(self.supervisor.start(child) for child in facing))):
+            if any(child.refuses.is_set() for child in facing):
+                raise CannotStart("Countersign does not start: see what it says above.")
             raise CannotStart("Countersign did not get ready in time: see what it says above.")
         # Second, so that they do not fight over the processors with what people wait for.
         await self.supervisor.start(self._child("worker", children.worker()))
@@ -239,7 +287,7 @@ class Installation:
             return await answers(self.plan.url(port).removeprefix("http://"), port)
 
         patience_s = float(self.env["COUNTERSIGN_STOP_WITHIN_S"]) + WRITTEN_WITHIN_S
-        fds = (self._sockets[name].fileno(),) if port else ()
+        fds = (self._sockets[role_of(name)].fileno(),) if port else ()
         argv = [*argv, "--fd", str(fds[0])] if fds else argv
         return SupervisedProcess(
             name,
@@ -260,7 +308,7 @@ class Installation:
             self._maintenance.cancel()
             await asyncio.wait([self._maintenance])
         for together in (
-            ("web", "agents"),
+            ("web", *self.plan.endpoints),
             ("worker", "beat"),
             ("seal",),
             ("valkey",),
@@ -308,6 +356,36 @@ def one_at_a_time(plan: Plan) -> Iterator[None]:
         yield
 
 
+def prune_archive(pruning: Pruning) -> str:
+    """A sentence on what was removed, or on why nothing was; "" where there was nothing to do."""
+    try:
+        pruned = base_backups.prune(
+            pruning.archive, pruning.backups, keep=pruning.keep, now=datetime.now(UTC)
+        )
+    except TooEarly:
+        # Within the first such days.
+        return ""
+    except (CannotRecover, OSError) as error:
+        return f"Nothing was removed from the archive of the log: {error}"
+    return str(pruned) if pruned else ""
+
+
+def require_probes(plan: Plan) -> None:
+    """Raises CannotStart where the figures of several endpoints could not be told apart."""
+    needs = plan.agents > 1 and os.environ.get("COUNTERSIGN_METRICS_TOKEN")
+    if needs and not os.environ.get("COUNTERSIGN_PROBES"):
+        raise CannotStart(
+            "With COUNTERSIGN_METRICS_TOKEN, --agents needs COUNTERSIGN_PROBES: each endpoint has "
+            "its figures at a port of its own (see docs/en/guides/operate.md)."
+        )
+
+
+def connections_for(agents: int) -> dict[str, str]:
+    """Settings of the embedded PostgreSQL for so many endpoints; none for one."""
+    more = (agents - 1) * CONNECTIONS_EACH
+    return {"max_connections": str(int(SETTINGS["max_connections"]) + more)} if more else {}
+
+
 def opened(host: str, port: int, option: str) -> socket.socket:
     try:
         return listen(host, port)
@@ -345,9 +423,13 @@ def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
 
 
 def owner_url(services: Mapping[str, str]) -> str:
-    """The database URL for migrations: by default that of the application."""
+    """The database URL for migrations: by default that of the application, by no pooler."""
     given = {**os.environ, **services}
-    return given.get("DATABASE_OWNER_URL") or given["DATABASE_URL"]
+    return given.get("DATABASE_OWNER_URL") or direct_url(given)
+
+
+def direct_url(env: Mapping[str, str]) -> str:
+    return env.get("DATABASE_DIRECT_URL") or env["DATABASE_URL"]
 
 
 def sealing_environment(plan: Plan, env: Mapping[str, str]) -> dict[str, str]:
@@ -356,7 +438,7 @@ def sealing_environment(plan: Plan, env: Mapping[str, str]) -> dict[str, str]:
     directory = plan.data / "seal"
     directory.mkdir(mode=0o700, exist_ok=True)
     own = {
-        "DATABASE_URL": env.get("DATABASE_SEAL_URL") or env["DATABASE_URL"],
+        "DATABASE_URL": env.get("DATABASE_SEAL_URL") or direct_url(env),
         "COUNTERSIGN_SEAL_KEY_FILE": env.get("COUNTERSIGN_SEAL_KEY_FILE") or str(directory / "key"),
         # Django wants one; this one opens nothing that is sealed under the installation's.
         "COUNTERSIGN_SECRET_KEY": "the sealer has no use for it",
@@ -373,7 +455,7 @@ def to_be_shared(env: Mapping[str, str]) -> dict[str, str]:
     """Settings that other commands need to work beside this one."""
     names = ["DATABASE_URL", "REDIS_URL"]
     names += ["COUNTERSIGN_PUBLIC_URL", "COUNTERSIGN_AGENT_URL", "COUNTERSIGN_UPSTREAM_NETWORKS"]
-    names += [name for name in ("COUNTERSIGN_SEAL_ROLE",) if name in env]
+    names += [name for name in MORE_TO_SHARE if name in env]
     return {name: env[name] for name in names}
 
 
@@ -384,13 +466,23 @@ def is_prepared(url: str) -> bool:
         raise CannotStart(f"The database of DATABASE_URL does not answer: {error}") from error
 
 
-def went_back(url: str, data: Path) -> bool:
-    """Are the database's files older ones than this host has seen? Asked before anything else
-    counts its transactions on."""
+def check_position(url: str, data: Path) -> None:
+    """Raises CannotStart for a standby, and where the database's files are older ones than this
+    host has seen, which it notes there for everybody. Processes look at the rest by themselves,
+    before they serve."""
     seen = position.read(data / "position")
-    with psycopg.connect(url, connect_timeout=10) as connection:
+    if standby := check_primary(url):
+        raise CannotStart(standby)
+    # Not there or not prepared: whoever comes next says so.
+    with (
+        suppress(psycopg.OperationalError, psycopg.errors.UndefinedTable),
+        psycopg.connect(url, connect_timeout=10) as connection,
+    ):
         found = connection.execute(position.NEXT).fetchone()
-    return found is not None and position.is_behind(seen, *found)
+        if why := position.say_behind(seen, *found) if found else "":
+            connection.execute(position.NOTICE, [why])
+            connection.commit()
+            raise CannotStart(position.REFUSED.format(why))
 
 
 async def answers(host: str, port: int) -> bool:

@@ -24,8 +24,6 @@ from registry.models import Tool
 from registry.versions.search_index import parted
 from registry.views import catalogue_search
 
-# What has no icon of its own.
-ICONS = {"limit": "rule"}
 WORDS_MAX = 8
 # A shorter text is in most arguments.
 TEXT_MIN = 3
@@ -89,7 +87,7 @@ def _named(text: str, person: User) -> Iterator[PaletteEntry]:
         note = found.note.strip()
         if found.kind == "agent":
             note = str(_("for {owner}")).format(owner=note)
-        label, icon = str(KINDS[found.kind].label), ICONS.get(found.kind, found.kind)
+        label, icon = str(KINDS[found.kind].label), found.kind
         yield PaletteEntry(label, icon, found.name, address(found, person), note)
 
 

@@ -22,7 +22,9 @@ PAGES = [
     PalettePage("server", _("Servers"), "registry:servers", "registry.view_server"),
     PalettePage("queue", _("Queue"), "approvals:queue", "approvals.view_approval"),
     PalettePage("allow", _("Standing approvals"), "approvals:grants", "approvals.view_grant"),
-    PalettePage("queue", _("Approval workload"), "approvals:workload", "approvals.decide_approval"),
+    PalettePage(
+        "workload", _("Approval workload"), "approvals:workload", "approvals.decide_approval"
+    ),
     PalettePage("calls", _("Calls"), "calls:list", "calls.view_call"),
     PalettePage(
         "running", _("Calls that have not ended"), "calls:list", "calls.view_call", "?state=live"
@@ -34,7 +36,7 @@ PAGES = [
     PalettePage("rule", _("Policies"), "policies:rules", "policies.view_rule"),
     PalettePage("rule", _("Policy simulator"), "policies:explain", "policies.view_rule"),
     PalettePage("add", _("New rule"), "policies:add_rule", "policies.add_rule"),
-    PalettePage("rule", _("Limits"), "policies:limits", "policies.view_limit"),
+    PalettePage("limit", _("Limits"), "policies:limits", "policies.view_limit"),
     PalettePage("add", _("New limit"), "policies:add_limit", "policies.add_limit"),
     PalettePage("expired", _("Retention"), "approvals:retention", "calls.erase_payload"),
     PalettePage("agent", _("Agents"), "accounts:agents"),
@@ -44,7 +46,7 @@ PAGES = [
     PalettePage("add", _("New toolset"), "registry:add_toolset", "registry.add_toolset"),
     PalettePage("server", _("Register a server"), "registry:register", "registry.add_server"),
     PalettePage("person", _("Users"), "accounts:people", "accounts.view_user"),
-    PalettePage("person", _("Provisioning"), "accounts:provisioning", "accounts.change_user"),
+    PalettePage("sync", _("Provisioning"), "accounts:provisioning", "accounts.change_user"),
     PalettePage("person", _("Likely the same person"), "doubles", "accounts.change_user"),
     PalettePage("add", _("Invite user"), "accounts:invite", "accounts.add_user"),
     PalettePage("person", _("Roles"), "accounts:roles", "auth.view_group"),
@@ -55,7 +57,7 @@ PAGES = [
     PalettePage("audit", _("Who may do what"), "access"),
     PalettePage("settings", _("Tags for roles"), "registry:role_tags", "registry.view_server"),
     PalettePage(
-        "settings",
+        "key",
         _("Service accounts"),
         "accounts:service_accounts",
         "accounts.view_serviceaccount",

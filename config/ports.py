@@ -42,13 +42,18 @@ def parse_address(text: str, *, setting: str) -> tuple[str, int] | None:
     raise ValueError(f"{setting} is {text!r}, and has to be an address with a port: 127.0.0.1:9100")
 
 
-def asked_for() -> socket.socket:
-    """The port that this process was told to listen on."""
+def arguments() -> argparse.Namespace:
+    """Arguments of this process."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--fd", type=int, help="a socket that listens already, inherited")
-    options = parser.parse_args()
-    if options.fd is not None:
-        return socket.socket(fileno=options.fd)
-    return listen(options.host, options.port)
+    parser.add_argument("--number", type=int, default=0, help="of several on that socket, from 1")
+    return parser.parse_args()
+
+
+def asked_for(given: argparse.Namespace) -> socket.socket:
+    """The port that this process was told to listen on."""
+    if given.fd is not None:
+        return socket.socket(fileno=given.fd)
+    return listen(given.host, given.port)

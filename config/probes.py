@@ -1,4 +1,5 @@
-"""Probes and `/metrics` of the processes that serve nothing else: worker, beat and sealer.
+"""Probes and `/metrics` of the processes that serve nothing else (worker, beat and sealer), and of
+several agents' endpoints that share one port.
 
 Each has a port of its own where `COUNTERSIGN_PROBES` names the first of them. A thread answers,
 with an event loop of its own, also while the process waits for what hangs.
@@ -16,6 +17,7 @@ import uvicorn
 from django.conf import settings
 
 from audit.demo import is_demo
+from config import process_figures
 from config.health import find_fault_after
 from config.metrics import metrics_first
 from config.ports import listen
@@ -27,15 +29,18 @@ log = logging.getLogger(__name__)
 
 # Behind the first port.
 PLACES = {"worker": 0, "beat": 1, "seal": 2}
+# Of the first of several agents' endpoints.
+AGENTS_PLACE = 3
 
 
-def serve_probes(name: str, find_fault: Callable[[], str]) -> None:
+def serve_probes(name: str, find_fault: Callable[[], str], *, place: int | None = None) -> None:
     """Names this process. `find_fault` says why it is not ready, where the database answers."""
     set_role(name)
+    process_figures.set_find_fault(find_fault)
     if settings.PROBES is None:
         return
     host, first = settings.PROBES
-    port = first + PLACES[name]
+    port = first + (PLACES[name] if place is None else place)
     try:
         # The next process begins before this one has ended.
         sock = listen(host, port, shared=True)

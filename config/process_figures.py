@@ -25,12 +25,25 @@ from core.process import role
 from core.spool import ASIDE, SUFFIX
 from gateway.process import current
 
+# Why this process does not do its work, where it has such a look at itself.
+_find_fault: Callable[[], str] | None = None
 _of_the_system = ProcessCollector(registry=None)
+
+
+def set_find_fault(find_fault: Callable[[], str]) -> None:
+    global _find_fault  # noqa: PLW0603 one per process is the point
+    _find_fault = find_fault
 
 
 def read_figures() -> Iterator[Metric]:
     """Blocks on nothing but a look into the spool's folder."""
     yield _info()
+    if _find_fault is not None:
+        yield GaugeMetricFamily(
+            "countersign_process_ready",
+            "1 while this process does its work, 0 while something keeps it from that.",
+            value=not _find_fault(),
+        )
     yield from _of_the_system.collect()
     stages = ((stage, durations) for stage, durations in figures.STAGES.items())
     yield _histogram("countersign_stage_seconds", "Stages of a call.", stages, "stage")

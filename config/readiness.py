@@ -8,19 +8,31 @@ import os
 READY_FD = "COUNTERSIGN_READY_FD"
 
 
+READY, REFUSED = b"\n", b"!"
+
+
 def say_ready() -> None:
     """In the child; nothing happens where nobody waits for it."""
+    _say(READY)
+
+
+def say_refused() -> None:
+    """In a child that has said why it cannot serve: a person has to do something first."""
+    _say(REFUSED)
+
+
+def _say(what: bytes) -> None:
     number = os.environ.pop(READY_FD, "")
     if number:
-        os.write(int(number), b"\n")
+        os.write(int(number), what)
         os.close(int(number))
 
 
 class Readiness:
     """In the supervisor, for one process."""
 
-    def __init__(self, serves: asyncio.Event) -> None:
-        self._serves = serves
+    def __init__(self, serves: asyncio.Event, refuses: asyncio.Event) -> None:
+        self._serves, self._refuses = serves, refuses
         self._reading, self.writing = os.pipe()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._reading, self._on_readable)
@@ -37,6 +49,9 @@ class Readiness:
 
     def _on_readable(self) -> None:
         # Nothing to read: it ended without a word.
-        if os.read(self._reading, 1):
+        said = os.read(self._reading, 1)
+        if said == READY:
             self._serves.set()
+        elif said == REFUSED:
+            self._refuses.set()
         self.close()

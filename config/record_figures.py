@@ -118,6 +118,15 @@ GAUGES = [
         """,
     ),
     Gauge(
+        "countersign_wal_archive_failing_seconds",
+        "While the last attempt to archive WAL failed: since the last that did not; otherwise 0.",
+        """
+        SELECT coalesce(extract(epoch FROM clock_timestamp() - (
+            SELECT coalesce(last_archived_time, stats_reset) FROM pg_stat_archiver
+            WHERE last_failed_time > coalesce(last_archived_time, '-infinity'))), 0)
+        """,
+    ),
+    Gauge(
         "countersign_deliveries_pending",
         "Notifications on their way.",
         "SELECT count(*) FROM notifications_delivery WHERE state = 'pending'",

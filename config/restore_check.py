@@ -25,7 +25,12 @@ from core.errors import CountersignError
 
 # Variables of this installation, which the scratch one may not know.
 OWN = ("DATABASE_", "REDIS_", "PG", "COUNTERSIGN_")
-KEPT = {"COUNTERSIGN_SECRET_KEY", "COUNTERSIGN_SECRET_KEY_FILE", "COUNTERSIGN_NO_BOOTSTRAP"}
+KEPT = {
+    "COUNTERSIGN_KEY_NETWORKS",
+    "COUNTERSIGN_NO_BOOTSTRAP",
+    "COUNTERSIGN_SECRET_KEY",
+    "COUNTERSIGN_SECRET_KEY_FILE",
+}
 # How `audit_verify` ends where everything holds, and a restore is declared.
 RESTORED = 3
 SAID_LINES = 20

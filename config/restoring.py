@@ -22,7 +22,6 @@ import psycopg
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import connection, transaction
-from django.db.migrations.loader import MigrationLoader
 from django.db.models import Count
 
 from approvals import payload_erasure
@@ -39,6 +38,7 @@ from calls.models import Call, Pause
 from calls.record.states import State
 from calls.restoring import Fate, close_open, fates
 from config import archive, backups, host, pgtools
+from config.joined_migrations import first_missing, known_migrations
 from config.secret import OLD, SECRET
 from core.english import gettext as _
 from core.private_files import write_private
@@ -85,19 +85,26 @@ $$;
 COUNTED = "UPDATE core_generation SET n = greatest(n, %s) + 1"
 
 
+TOO_OLD = (
+    "This backup is of a release from before migrations were joined, and lacks some of them ({}). "
+    "Restore it with the last release that has them, start that once, and upgrade then: see "
+    "“Upgrading” in docs/en/guides/upgrade.md."
+)
+
+
 class RestoreRefused(Exception):
     """Nothing was changed; says why."""
 
 
 def check_release(manifest: Mapping[str, Any]) -> None:
-    """Raises RestoreRefused when a later release made it."""
-    loaded = MigrationLoader(None).disk_migrations
-    known = {*loaded, *(name for migration in loaded.values() for name in migration.replaces)}
-    later = [f"{app}.{name}" for app, name in manifest["migrations"] if (app, name) not in known]
-    if later:
+    """Raises RestoreRefused when a later release made it, or one from which this cannot upgrade."""
+    applied, known = [(app, name) for app, name in manifest["migrations"]], known_migrations()
+    if later := [f"{app}.{name}" for app, name in applied if (app, name) not in known]:
         raise RestoreRefused(
             f"This backup was made by a later release (it has {later[0]}): take that release."
         )
+    if lacking := first_missing(applied):
+        raise RestoreRefused(TOO_OLD.format(lacking))
 
 
 def check_standing() -> None:
@@ -206,7 +213,7 @@ def replace_database(path: Path) -> None:
 
 def migrate() -> None:
     subprocess.run(
-        [sys.executable, "-m", "django", "prepare", "--only-migrate"],
+        [sys.executable, "-m", "django", "prepare", "--only-migrate", "--restored"],
         cwd=settings.BASE_DIR,
         env=host.app_environment(),
         check=True,

@@ -21,6 +21,11 @@ IN_TURN = ("agents", "web", "worker", "beat", "seal")
 NOTE = "restart.json"
 
 
+def role_of(name: str) -> str:
+    """`agents` of `agents-2`, which is one of several."""
+    return name.partition("-")[0]
+
+
 def read(data: Path) -> dict[str, Any]:
     """How often it was done here, and what was wrong with the last time."""
     with suppress(FileNotFoundError):
@@ -53,6 +58,12 @@ class RollingRestart:
         draft.write_text(json.dumps(note))
         draft.rename(self._data / NOTE)
 
+    def _in_turn(self) -> list[str]:
+        names = [
+            child.name for child in self._supervisor.children if role_of(child.name) in IN_TURN
+        ]
+        return sorted(names, key=lambda name: (IN_TURN.index(role_of(name)), name))
+
     async def _renew(self) -> str:
         """Restarts one process; returns the error, "" if none."""
         try:
@@ -61,7 +72,7 @@ class RollingRestart:
             return f"The database does not answer: {error}"
         if not prepared:
             return "This release has other migrations: stop, and start again."
-        for name in IN_TURN:
+        for name in self._in_turn():
             if not await self._supervisor.replace(name):
                 return f"The new {name} did not get ready, and the old one goes on."
         return ""

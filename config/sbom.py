@@ -10,7 +10,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -55,7 +55,7 @@ def _packages() -> Iterator[dict[str, Any]]:
     """Locked packages that are installed: others are for other platforms."""
     for name, version in PINNED.findall(LOCK.read_text()):
         try:
-            found = metadata(name)
+            found = distribution(name)
         except PackageNotFoundError:
             continue
         purl = f"pkg:pypi/{name}@{version}"
@@ -69,14 +69,23 @@ def _packages() -> Iterator[dict[str, Any]]:
         }
 
 
-def _licence(found: PackageMetadata) -> dict[str, Any]:
+def _licence(package: Distribution) -> dict[str, Any]:
     """An SPDX expression where the package has one, and else its own words."""
+    found = package.metadata
     if "License-Expression" in found:
         return {"expression": found["License-Expression"]}
     classifiers = [one.removeprefix(CLASSIFIER) for one in found.get_all("Classifier") or ()
                    if one.startswith(CLASSIFIER)]  # fmt: skip
     written = (found.get_all("License") or [""])[0].strip().splitlines()
-    return {"license": {"name": " AND ".join(classifiers) or "".join(written[:1]) or "unknown"}}
+    name = " AND ".join(classifiers) or "".join(written[:1]) or _title_of_file(package)
+    return {"license": {"name": name or "unknown"}}
+
+
+def _title_of_file(package: Distribution) -> str:
+    """The first line of the licence itself, as in "MIT License"."""
+    named = package.metadata.get_all("License-File") or []
+    texts = [package.read_text(f"licenses/{name}") or "" for name in named]
+    return next((text.strip().splitlines()[0] for text in texts if text.strip()), "")
 
 
 if __name__ == "__main__":

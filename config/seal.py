@@ -26,6 +26,7 @@ from audit.anchors import keep, kept_in, remember, remembered_in  # noqa: E402
 from audit.models import Checkpoint  # noqa: E402
 from audit.sealing import BATCH, Inconsistent, Sealing, require  # noqa: E402
 from audit.signing import CannotSign  # noqa: E402
+from config.older_database import require_database  # noqa: E402
 from config.probes import serve_probes  # noqa: E402
 from config.readiness import say_ready  # noqa: E402
 from core.figures import sealing_failures  # noqa: E402
@@ -94,6 +95,7 @@ class Sealer:
 
 
 def main() -> None:
+    require_database(with_calls=False)
     sealer = Sealer()
     serve_probes("seal", sealer.find_fault)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from config.secret import open_kept
 from core.secrets import fingerprint_of
 
 NEWEST = "SELECT fingerprint FROM audit_secret ORDER BY id DESC LIMIT 1"
@@ -77,8 +78,9 @@ def check_secret(
 
 
 def secret_of(data: Path) -> tuple[str, str]:
-    """The secret that processes on this data directory will use, and where it is."""
+    """The secret that processes on this data directory will use, and where it is. Raises
+    ImproperlyConfigured where its key provider does not open it."""
     if given := os.environ.get("COUNTERSIGN_SECRET_KEY"):
-        return given, "COUNTERSIGN_SECRET_KEY"
+        return open_kept(given), "COUNTERSIGN_SECRET_KEY"
     path = data / "secret.key"
-    return (path.read_text().strip() if path.exists() else ""), str(path)
+    return (open_kept(path.read_text().strip()) if path.exists() else ""), str(path)

@@ -14,12 +14,13 @@ from urllib.parse import urlsplit
 from celery.schedules import crontab
 from psycopg.conninfo import conninfo_to_dict
 
-from config.mail import mail_server
+from config.broker import broker, messages
+from config.mail import mail_server, sender
 from config.ports import parse_address
-from config.secret import old_secret_keys, secret_key
+from config.secret import old_secret_keys, open_kept, secret_key
 from config.secret_files import read_secret_files
 from core import logs
-from core.connections import KEEPALIVE, DatabaseConnection
+from core.connections import KEEPALIVE, PAGES, DatabaseConnection
 
 # Before anything else reads the environment.
 read_secret_files(os.environ)
@@ -46,18 +47,33 @@ def service_url(name: str, default: str) -> str:
 def owner_url() -> str:
     """Read only where somebody runs a command beside `up`: its children have a DATABASE_URL, and
     know nothing of the owner's."""
-    given = os.environ.get("DATABASE_OWNER_URL") or os.environ.get("DATABASE_URL")
+    names = ("DATABASE_OWNER_URL", "DATABASE_DIRECT_URL", "DATABASE_URL")
+    given = next((os.environ[name] for name in names if os.environ.get(name)), "")
     return given or _shared("owner.json").get("DATABASE_OWNER_URL") or DATABASE_URL
 
 
+def direct_url() -> str:
+    """PostgreSQL itself, where DATABASE_URL may lead to a pooler: it has to be of the same
+    source."""
+    given = os.environ if os.environ.get("DATABASE_URL") else SERVICES
+    return given.get("DATABASE_DIRECT_URL") or DATABASE_URL
+
+
 DATABASE_URL = service_url("DATABASE_URL", "postgresql:///countersign")
+# Listeners, locks, the group commit and lookups of calls: what needs a session, or its options.
+DATABASE_DIRECT_URL = direct_url()
+IS_POOLED = DATABASE_DIRECT_URL != DATABASE_URL
 DATABASE_OWNER_URL = owner_url()
 REDIS_URL = service_url("REDIS_URL", "redis://127.0.0.1:6379/0")
+# Of workers, where it is another one: RabbitMQ, or another Valkey.
+BROKER_URL = service_url("BROKER_URL", "")
+BROKER = broker(REDIS_URL)
+MESSAGES = messages(BROKER_URL, BROKER)
 
-SECRET_KEY = os.environ.get("COUNTERSIGN_SECRET_KEY") or secret_key(DATA_DIR)
+SECRET_KEY = open_kept(os.environ.get("COUNTERSIGN_SECRET_KEY") or secret_key(DATA_DIR))
 # Those before a rotation (`rotate_secret`). Not Django's SECRET_KEY_FALLBACKS: whoever knows an old
 # secret could sign people in.
-OLD_SECRET_KEYS = old_secret_keys(DATA_DIR)
+OLD_SECRET_KEYS = tuple(map(open_kept, old_secret_keys(DATA_DIR)))
 # The key that signs checkpoints: only the sealer's environment names it.
 _seal_key_file = os.environ.get("COUNTERSIGN_SEAL_KEY_FILE", "")
 SEAL_KEY_FILE = Path(_seal_key_file) if _seal_key_file else None
@@ -172,10 +188,11 @@ DATABASES = {
             "connection_class": DatabaseConnection,
         },
         **KEEPALIVE,
-        # Connections outlive the sizes that tables have when triggers first look at them; and pages
-        # read out of order cost hardly more, on other disks than the default is made for.
-        options="-c plan_cache_mode=force_custom_plan -c random_page_cost=1.1",
-    ),
+        # A pooler passes on none: its role has them (config/session_check.py).
+        **({} if IS_POOLED else {"options": PAGES}),
+    )
+    # A cursor of the server's lives in one session.
+    | {"DISABLE_SERVER_SIDE_CURSORS": IS_POOLED},
     # Migrations and grants run as the owner: `migrate --database owner`.
     "owner": _database(DATABASE_OWNER_URL),
 }
@@ -255,20 +272,21 @@ WHITENOISE_AUTOREFRESH = DEBUG
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL], "prefix": "countersign"},
+        "CONFIG": {"hosts": BROKER.hosts, "prefix": "countersign"},
     }
 }
 
-CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_URL = MESSAGES.url
+CELERY_BROKER_USE_SSL = MESSAGES.tls
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CONSUMER = "config.consumer:Consumer"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
-# A message is only a doorbell: longer than the longest call, so that Redis never rings twice.
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 25 * 3600}
+CELERY_BROKER_TRANSPORT_OPTIONS = MESSAGES.options
 CELERY_BEAT_SCHEDULER = "config.beat:TickingScheduler"
 CELERY_BEAT_SCHEDULE = {
     "remove ended sessions": {"task": "accounts.remove_ended_sessions", "schedule": 3600.0},
@@ -278,7 +296,8 @@ CELERY_BEAT_SCHEDULE = {
     "tell expiring tokens": {"task": "notifications.tell_expiring_tokens", "schedule": 3600.0},
     "tell the workload": {
         "task": "notifications.tell_workload",
-        "schedule": crontab(minute="0", hour="6", day_of_week="mon"),
+        # At full hours, also of Monday 06:00; other runs only tell a week that was missed.
+        "schedule": crontab(minute="0"),
     },
     "remove old deliveries": {"task": "notifications.remove_old", "schedule": 3600.0},
     "look at every server": {"task": "registry.discover_all", "schedule": 600.0},
@@ -297,6 +316,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "remove old card views": {"task": "approvals.remove_old_card_views", "schedule": 86400.0},
     "erase what is past its retention": {"task": "approvals.erase_due", "schedule": 60.0},
+    "remove old exports": {"task": "audit.remove_old_exports", "schedule": 3600.0},
     "expire large results": {"task": "calls.expire_results", "schedule": 3600.0},
 }
 
@@ -308,7 +328,7 @@ EMAIL_BACKEND, EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, *_e
     mail_server(EMAIL_URL)
 )
 EMAIL_USE_TLS, EMAIL_USE_SSL = _encrypted
-DEFAULT_FROM_EMAIL = os.environ.get("COUNTERSIGN_EMAIL_FROM") or (
+DEFAULT_FROM_EMAIL = sender(os.environ.get("COUNTERSIGN_EMAIL_FROM", "")) or (
     f"Countersign <countersign@{urlsplit(PUBLIC_URL).hostname or 'localhost'}>"
 )
 
@@ -316,7 +336,8 @@ DEFAULT_FROM_EMAIL = os.environ.get("COUNTERSIGN_EMAIL_FROM") or (
 PUSH_SERVICES = (
     "fcm.googleapis.com,*.push.services.mozilla.com,*.push.apple.com,*.notify.windows.com"
 )
-PUSH_HOSTS = [h for h in os.environ.get("COUNTERSIGN_PUSH_HOSTS", PUSH_SERVICES).split(",") if h]
+_hosts = os.environ.get("COUNTERSIGN_PUSH_HOSTS", PUSH_SERVICES).split(",")
+PUSH_HOSTS = [host.strip() for host in _hosts if host.strip()]
 
 # Where Slack apps send to; GovSlack has another address.
 SLACK_API_URL = os.environ.get("COUNTERSIGN_SLACK_API_URL", "https://slack.com/api").rstrip("/")
@@ -349,7 +370,13 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 # Private networks where documents of agents' clients may be, as CIDRs; and whether clients may
 # register themselves (docs/en/guides/agent-sign-in.md).
 CLIENT_NETWORKS = [n for n in os.environ.get("COUNTERSIGN_CLIENT_NETWORKS", "").split(",") if n]
+# Schemes of their apps, beside those of accounts/agent_sign_in/redirects.py.
+CLIENT_SCHEMES = frozenset(
+    scheme for scheme in os.environ.get("COUNTERSIGN_CLIENT_SCHEMES", "").split(",") if scheme
+) - {"about", "blob", "data", "file", "filesystem", "http", "https", "javascript", "vbscript"}
 CLIENT_REGISTRATION = os.environ.get("COUNTERSIGN_CLIENT_REGISTRATION") == "1"
+# Of one address in an hour: an office may share one.
+CLIENT_REGISTRATIONS = int(os.environ.get("COUNTERSIGN_CLIENT_REGISTRATIONS", "100"))
 # Where servers may be besides public addresses, as CIDRs: an operator's word, never a server's.
 UPSTREAM_NETWORKS = [n for n in service_url("COUNTERSIGN_UPSTREAM_NETWORKS", "").split(",") if n]
 # Whether two people confirm a plan of a policy file (approvals/policy_plans/).
@@ -366,6 +393,15 @@ STDIO_CATALOGUE = Path(os.environ.get("COUNTERSIGN_STDIO_CATALOGUE", DATA_DIR / 
 STATEMENTS_ARGV = [sys.executable, str(BASE_DIR / "gateway" / "statements" / "server.py")]
 BUILT_IN_COMMANDS = {"statements": {"argv": STATEMENTS_ARGV, "title": "Statements"}}
 
+# The trusted root of Sigstore (JSON) by which signatures are verified; "": the one that the library
+# ships.
+SIGSTORE_TRUSTED_ROOT = os.environ.get("COUNTERSIGN_SIGSTORE_TRUSTED_ROOT", "")
+
+# An endpoint in the dialect of OpenAI's embeddings, for the search over tools; "": words alone.
+EMBEDDINGS_URL = os.environ.get("COUNTERSIGN_EMBEDDINGS_URL", "").rstrip("/")
+EMBEDDINGS_MODEL = os.environ.get("COUNTERSIGN_EMBEDDINGS_MODEL", "")
+EMBEDDINGS_KEY = os.environ.get("COUNTERSIGN_EMBEDDINGS_KEY", "")
+
 # The identity providers with which people sign in: a file in TOML or JSON that only the host's
 # administrator writes (accounts/oidc/providers.py).
 OIDC_FILE = Path(os.environ.get("COUNTERSIGN_OIDC_FILE", DATA_DIR / "oidc.toml"))
@@ -379,6 +415,12 @@ ANCHOR_FILE = Path(os.environ.get("COUNTERSIGN_ANCHOR_FILE", DATA_DIR / "checkpo
 
 # What was erased, for restores of older backups: best on another disk or host, and in no backup.
 ERASURE_LEDGER = Path(os.environ.get("COUNTERSIGN_ERASURE_LEDGER", DATA_DIR / "erasures"))
+
+# A store that speaks like S3, for archives of months: its address and a key for it.
+ARCHIVE_URL = os.environ.get("COUNTERSIGN_ARCHIVE_URL", "").rstrip("/")
+ARCHIVE_REGION = os.environ.get("COUNTERSIGN_ARCHIVE_REGION", "us-east-1")
+ARCHIVE_ACCESS_KEY = os.environ.get("COUNTERSIGN_ARCHIVE_ACCESS_KEY", "")
+ARCHIVE_SECRET_KEY = os.environ.get("COUNTERSIGN_ARCHIVE_SECRET_KEY", "")
 
 # So long an invited account counts as its inviter's where two people are needed, unless somebody
 # else confirms it (accounts/independence.py).
@@ -410,6 +452,8 @@ AGENT_QUEUE = int(os.environ.get("COUNTERSIGN_AGENT_QUEUE", "200"))
 QUEUE = int(os.environ.get("COUNTERSIGN_QUEUE", "5000"))
 # What runs in a process that is asked to stop may take so long to end: less than supervisors wait.
 STOP_WITHIN_S = float(os.environ.get("COUNTERSIGN_STOP_WITHIN_S", "25"))
+# Connections that a process of the agents' endpoint serves at once; others get 503.
+CONNECTIONS = int(os.environ.get("COUNTERSIGN_CONNECTIONS", "4096"))
 # The head of a request is waited for so long, by the console and by the agents' endpoint.
 HEAD_WITHIN_S = float(os.environ.get("COUNTERSIGN_HEAD_WITHIN_S", "10"))
 # A worker that takes no call for so long, while some wait, is replaced.
@@ -426,11 +470,20 @@ RECEIVED_RESULTS_DAYS = float(os.environ.get("COUNTERSIGN_RECEIVED_RESULTS_DAYS"
 AGENT_RESULT_BYTES = int(os.environ.get("COUNTERSIGN_AGENT_RESULT_BYTES", str(1024 * 1024)))
 RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
 
+# An export that workers prepared is offered for so long; one user has so many at once, with so many
+# bytes in all.
+EXPORT_DAYS = float(os.environ.get("COUNTERSIGN_EXPORT_DAYS", "7"))
+EXPORTS_PER_USER = int(os.environ.get("COUNTERSIGN_EXPORTS_PER_USER", "10"))
+EXPORT_BYTES = int(os.environ.get("COUNTERSIGN_EXPORT_BYTES", str(100 * 1024**3)))
+
 # What an agent read so lately counts for what it sends (policies/flow.py).
 FLOW_WINDOW_S = float(os.environ.get("COUNTERSIGN_FLOW_WINDOW_S", "3600"))
 
 # Who may read `/metrics`; empty: nobody, and there is none.
 METRICS_TOKEN = os.environ.get("COUNTERSIGN_METRICS_TOKEN", "")
+
+# Where traces and metrics go by OTLP over HTTP (config/telemetry.py); empty: nowhere.
+OTLP_URL = os.environ.get("COUNTERSIGN_OTLP_URL", "").rstrip("/")
 
 # Where worker, beat and sealer answer probes (config/probes.py): address and first port.
 PROBES = parse_address(os.environ.get("COUNTERSIGN_PROBES", ""), setting="COUNTERSIGN_PROBES")

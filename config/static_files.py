@@ -46,6 +46,11 @@ BUNDLES = {
     "cards.js": [f"js/{name}.js" for name in OF_CARDS],
 }
 KINDS = {".css", ".js", ".woff2", ".svg", ".png"}
+# For readers of the source. In our scripts they have lines of their own.
+COMMENTS = {
+    ".css": re.compile(r"\s*/\*.*?\*/", re.DOTALL),
+    ".js": re.compile(r"^[ ]*//.*\n", re.MULTILINE),
+}
 URL_IN_CSS = re.compile(r'url\("\.\./([^"]+)"\)')
 HASHED = re.compile(r"(.+)\.[0-9a-f]{12}(\.\w+)")
 FOR_GOOD = "max-age=31536000, public, immutable"
@@ -77,7 +82,8 @@ def _names(paths: list[Path], root: Path) -> Iterator[str]:
 
 
 def _text(name: str) -> str:
-    return Path(str(finders.find(name))).read_text()
+    text = Path(str(finders.find(name))).read_text()
+    return COMMENTS[Path(name).suffix].sub("", text)
 
 
 def _asset(name: str, body: bytes) -> Asset:

@@ -39,6 +39,7 @@ class SupervisedProcess:
     process: asyncio.subprocess.Process | None = None
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     serves: asyncio.Event = field(default_factory=asyncio.Event)
+    refuses: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     keeper: asyncio.Task[None] | None = None
@@ -51,6 +52,7 @@ class SupervisedProcess:
             keeper=None,
             begun=asyncio.Event(),
             serves=asyncio.Event(),
+            refuses=asyncio.Event(),
             ended=asyncio.Event(),
             stopping=asyncio.Event(),
         )
@@ -63,12 +65,12 @@ class Supervisor:
         self.output = Output()
 
     async def start(self, child: SupervisedProcess, *, within_s: float = 60.0) -> bool:
-        """True as soon as the child is ready; False if it is not in time."""
+        """True as soon as the child is ready; False if it is not in time, or refuses."""
         self.children.append(child)
         child.keeper = asyncio.create_task(self._keep(child))
         deadline = time.monotonic() + within_s
         while child.ready and not (child.process and await child.ready(child.process.pid)):
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or child.refuses.is_set():
                 return False
             await asyncio.sleep(0.02)
         return True
@@ -155,7 +157,7 @@ class Supervisor:
     async def _begun(self, child: SupervisedProcess) -> asyncio.subprocess.Process:
         argv, env = child.command()
         fds = (*die_with_parent.lifelines(), *child.fds)
-        readiness = Readiness(child.serves) if child.tells else None
+        readiness = Readiness(child.serves, child.refuses) if child.tells else None
         if readiness:
             fds = (*fds, readiness.writing)
             env = {**env, READY_FD: str(readiness.writing)}

@@ -10,11 +10,13 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from accounts.single_person import end_if_refused
+from approvals.eligibility import end_single_person_mode
 from approvals.reevaluation import Reevaluation
 from approvals.services import expire, send_denials
 from approvals.widening import widen
 from audit.origins import is_at_home
 from audit.rollback import has_gone_back
+from calls.export_worker import ExportWorker
 from calls.queue.scheduling import whose_turn
 from calls.queue.stale_leases import StaleLeases
 from calls.queue.upstream_tasks import take_over
@@ -43,6 +45,7 @@ class Sweep:
         self._spare_until = 0.0
         self._silence = StaleLeases()
         self._reevaluation = Reevaluation()
+        self._exports = ExportWorker()
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="sweep", daemon=True).start()
@@ -72,6 +75,7 @@ class Sweep:
             # What stands here as waiting may have been sent: nothing can be said of it yet.
             return
         end_if_refused()
+        end_single_person_mode()
         send_denials()
         expire()
         widen()
@@ -81,6 +85,7 @@ class Sweep:
             self._take_over_tasks()
         self._silence.look()
         self._reevaluation.look()
+        self._exports.look()
         for _call in whose_turn(most=AT_ONCE, older_s=OVERDUE_S):
             if not self._room.acquire(blocking=False):
                 break

@@ -1,17 +1,21 @@
-"""The object that a page's address names, with its tags: here alone all kinds of them are known."""
+"""The object that a page's address names, with its tags."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
 
-from accounts.models import Agent
 from accounts.scopes import ScopeTarget
-from calls.models import Call
-from registry.models import Server, Tool, Toolset
+from calls.scope_targets import (
+    agent_target,
+    call_target,
+    server_target,
+    tool_target,
+    toolset_target,
+)
 
 # Pages about the one object that their address names. Only on these a role that is limited to tags
 # permits anything.
@@ -20,16 +24,15 @@ PAGES_OF_ONE = {
     for space, names in {
         "notifications": "notified",
         "accounts": (
-            "agent set_agent_enabled set_agent_hold set_agent_dpop issue_token rotate_token "
-            "revoke_token name_client add_workload"
+            "agent set_agent_enabled set_agent_hold set_agent_dpop set_agent_team issue_token "
+            "rotate_token revoke_token name_client add_workload"
         ),
         "registry": (
             "server items refresh tool tool_versions roll_back tool_policy publish tag_tool "
             "set_handling set_results set_labels operations set_document edit_server "
-            "set_server_enabled set_server_relays "
-            "set_server_results set_server_revision server_sign_in connect_shared "
-            "disconnect_shared review toolset tool_list connect "
-            "set_toolset_own_tools "
+            "set_server_enabled set_server_relays set_server_results set_server_revision "
+            "server_signature remove_signature server_sign_in connect_shared disconnect_shared "
+            "review toolset tool_list connect set_toolset_own_tools "
             "set_toolset_hold set_toolset_title set_toolset_separator remove_tools shown_tool "
             "set_toolset_search_mode set_toolset_sign_in set_toolset_registry "
             "agent_toolsets agent_connect"
@@ -83,33 +86,6 @@ class TargetMiddleware:
                 request.find_target = found  # type: ignore[attr-defined]
 
 
-def server_target(slug: str) -> ScopeTarget | None:
-    return _target("server", server=_tags(Server.objects.filter(slug=slug)))
-
-
-def tool_target(name: Any) -> ScopeTarget | None:
-    tools = Tool.objects.filter(exposed_name=getattr(name, "exposed_name", name))
-    return _target("server", server=tools.values_list("server__tags", flat=True).first())
-
-
-def toolset_target(slug: str) -> ScopeTarget | None:
-    return _target("toolset", toolset=_tags(Toolset.objects.filter(slug=slug)))
-
-
-def agent_target(name: str) -> ScopeTarget | None:
-    return _target("agent", agent=_tags(Agent.objects.filter(name=name)))
-
-
-def call_target(call_id: Any) -> ScopeTarget | None:
-    """A call of an unknown tool has no server: no role that is limited to servers covers it."""
-    row = Call.objects.filter(pk=call_id).values("toolset", "server__tags", "agent__tags").first()
-    if row is None:
-        return None
-    toolset = _tags(Toolset.objects.filter(slug=row["toolset"]))
-    server, agent = row["server__tags"] or (), row["agent__tags"] or ()
-    return _target("call", server=server, toolset=toolset or (), agent=agent)
-
-
 FINDERS: dict[str, Callable[[Any], ScopeTarget | None]] = {
     "servers/<slug:slug>/": server_target,
     "tools/<tool:name>/": tool_target,
@@ -118,14 +94,3 @@ FINDERS: dict[str, Callable[[Any], ScopeTarget | None]] = {
     "calls/<uuid:call_id>/": call_target,
     "queue/<uuid:call_id>/": call_target,
 }
-
-
-def _target(kind: str, **tags: Collection[str] | None) -> ScopeTarget | None:
-    """None where there is no such object."""
-    found = {name: some for name, some in tags.items() if some is not None}
-    return ScopeTarget(kind, found) if found else None
-
-
-def _tags(rows: Any) -> list[str] | None:
-    found: list[str] | None = rows.values_list("tags", flat=True).first()
-    return found

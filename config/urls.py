@@ -10,6 +10,7 @@ from config.access.views import access, doubles, service_account_access
 from config.overview import home, overview
 from config.palette import find
 from config.service_worker import offline, service_worker
+from gateway.rest.problems import Nothing
 from policies.urls import urls as policy_urls
 from registry.views import tool_urls
 
@@ -36,6 +37,7 @@ urlpatterns = [
     path("", include("calls.urls")),
     path("", include("gateway.views.urls")),
     path("", include(audit_urls(containing))),
+    path("api", Nothing.as_view()),
     path("api/", include("gateway.rest.urls")),
     path("scim/v2/", include(scim_urls(disabling.set_active))),
 ]

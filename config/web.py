@@ -16,8 +16,10 @@ import daphne.server
 from django.conf import settings
 from twisted.internet import reactor as twisted_reactor
 
+from config import telemetry
 from config.asgi import application
-from config.ports import asked_for
+from config.older_database import keep_position, require_database
+from config.ports import arguments, asked_for
 from config.readiness import say_ready
 from config.web_protocols import Factory, WebSocket
 from core.process import set_role
@@ -75,7 +77,10 @@ def _is_asked(details: dict[str, Any]) -> bool:
 
 def main() -> None:
     set_role("web")
-    sock = asked_for()
+    require_database()
+    telemetry.start()
+    keep_position()
+    sock = asked_for(arguments())
     options = {"signal_handlers": False, "verbosity": 0, "server_name": ""}
     # It wants an address and would open it by itself; ours is open.
     server = WebProcess(application, endpoints=["ours"], **options)

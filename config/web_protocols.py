@@ -1,10 +1,11 @@
-"""Daphne's protocols, with what they lack: close codes that servers send, and a time for heads."""
+"""Daphne's protocols, with what they lack: close codes that servers send, a time for heads, and an
+end of answers that fail in the middle."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from daphne.http_protocol import HTTPFactory
+from daphne.http_protocol import HTTPFactory, WebRequest
 from daphne.ws_protocol import WebSocketProtocol
 from django.conf import settings
 from twisted.internet import reactor as twisted_reactor
@@ -67,5 +68,20 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         self.loseConnection()
 
 
+class Request(WebRequest):  # type: ignore[misc]
+    def handle_exception(self, exception: Exception) -> None:
+        """An answer that began is cut off: its client sees that it is not whole. Daphne would try
+        to begin another one, and by that error look after no connection any more."""
+        if not self._response_started:
+            super().handle_exception(exception)
+        elif self.channel is not None:
+            self.channel.loseConnection()
+
+
 class Factory(HTTPFactory):  # type: ignore[misc]
     protocol = Channel
+
+    def buildProtocol(self, addr: Any) -> Any:
+        made = super().buildProtocol(addr)
+        made.requestFactory = Request
+        return made

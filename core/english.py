@@ -6,9 +6,19 @@ They are extracted like others and have translations: pages show them in the rea
 
 from __future__ import annotations
 
+import unicodedata
+
 from django.utils.translation import override
 
 from core.kept_english import gettext as gettext
+
+
+def with_full_stop(text: str) -> str:
+    """A person's words, after which another sentence follows."""
+    if not text or text[-1] in ".?!:。？！：…":
+        return text
+    is_wide = unicodedata.east_asian_width(text[-1]) in ("W", "F")
+    return f"{text}{'。' if is_wide else '.'}"
 
 
 def ngettext(singular: str, plural: str, number: int) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core import strict_json, text
+from core.kept_english import gettext
 
 _is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
 
@@ -62,7 +63,7 @@ def exact(value: Any) -> Any:
 def number(written: str) -> Number:
     """Raises strict_json.Ambiguous for anything but a number that every parser reads alike."""
     if _is_number(written) is None:
-        raise strict_json.Ambiguous("This is not a number.")
+        raise strict_json.Ambiguous(gettext("This is not a number."))
     strict_json.loads(written.encode())
     return Number(written)
 

@@ -19,6 +19,7 @@ from core.connection_pool import ConnectionPool
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.http_connection import Fields, HttpConnection
+from core.http_head import request_head
 from core.loop import BackgroundLoop
 from core.outbound import AddressRefused, Guard
 from core.system_errors import describe
@@ -121,12 +122,12 @@ async def _content_if_short(connection: HttpConnection, max_bytes: int) -> bytes
 
 
 def _head(method: str, url: URL, headers: Mapping[str, str], size: int) -> bytes:
-    lines = [f"{method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines = ["", *(f"{name}: {value}" for name, value in headers.items())]
     lines += [f"Content-Length: {size}"]
     if any(_BREAK.search(line) for line in lines):
         raise AddressRefused(_("A header of the request holds a line break."))
-    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+    start = request_head(method, url.raw_path_qs, url)
+    return start + "\r\n".join(lines).encode() + b"\r\n\r\n"
 
 
 async def _content(connection: HttpConnection, max_bytes: int) -> bytes:
@@ -140,8 +141,10 @@ async def _content(connection: HttpConnection, max_bytes: int) -> bytes:
 
 
 def _networks(chosen: Sequence[str] | None) -> Sequence[str]:
+    if chosen is not None:
+        return chosen
     named: Sequence[str] = settings.UPSTREAM_NETWORKS
-    return named if chosen is None else chosen
+    return named
 
 
 def is_named_network(host: str, networks: Sequence[str]) -> bool:

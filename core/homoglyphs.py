@@ -8,17 +8,19 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-# Letters of other scripts that are drawn like Latin ones.
+# Letters of other scripts that are drawn like Latin ones, and the Latin ones.
 _LETTERS = {
-    "Cyrillic": "аеһіјӏорсԛѕѵԝхуАВЕЅІЈКМНОРСТХҮԚԜ",
-    "Greek": "αικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
-    "Armenian": "օսհոցզՕՍԼ",
-    "Cherokee": "ᎪᏴᏟᎠᎬᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃ",
-    "Latin": "ɑɡıƖʟᴏᴜᴠᴡᴢꜱ",
+    "Cyrillic": ("аеһіјӏорсԛѕѵԝхуАВЕЅІЈКМНОРСТХҮԚԜ", "aehijlopcqsvwxyABESIJKMHOPCTXYQW"),
+    "Greek": ("αικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "aikvoptuxABEZHIKMNOPTYX"),
+    "Armenian": ("օսհոցզՕՍԼ", "ouhngqOUL"),
+    "Cherokee": ("ᎪᏴᏟᎠᎬᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃ", "ABCDEHJKLMPRSTVWZ"),
+    "Latin": ("ɑɡıƖʟᴏᴜᴠᴡᴢꜱ", "agiIlouvwzs"),
 }
+# For str.translate: such a letter as the Latin one that it passes for.
+AS_LATIN = str.maketrans({k: v for pair in _LETTERS.values() for k, v in zip(*pair, strict=True)})
 # Drawn like the dot, slash, colon or sign that separates the parts of an address.
 _MARKS = "․‧ꓸ。．｡⁄∕⧸╱／։׃∶：﹕ꞏ＠﹫？﹖＃"
-_SCRIPT = {letter: script for script, letters in _LETTERS.items() for letter in letters}
+_SCRIPT = {letter: script for script, (letters, _) in _LETTERS.items() for letter in letters}
 # Latin letters and digits in other clothes: mathematical, full-width, Roman numerals, circled.
 _DRESSED = "\U0001d400-\U0001d7ff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u2160-\u217f\u2460-\u24ff"
 _SUSPECT = re.compile(f"[{re.escape(''.join(_SCRIPT))}{re.escape(_MARKS)}{_DRESSED}]")
@@ -40,22 +42,25 @@ def suspects(text: str) -> list[int]:
 def _positions(text: str) -> Iterator[int]:
     own = _scripts_of_their_own(text)
     wide = _WIDE.search(text) is not None
+    amid_latin = _LATIN.search(text) is not None
     for piece in _PIECE.finditer(text):
         if piece.group().isascii() or not _SUSPECT.search(piece.group()):
             continue
         for word in _WORD.finditer(piece.group()):
             start = piece.start() + word.start()
-            yield from (start + at for at in _in_word(word.group(), text, own, wide=wide))
+            yield from (
+                start + at for at in _in_word(word.group(), own, wide=wide, amid_latin=amid_latin)
+            )
         yield from (piece.start() + at for at in _separators(piece.group()))
 
 
-def _in_word(word: str, text: str, own: set[str], *, wide: bool) -> Iterator[int]:
+def _in_word(word: str, own: set[str], *, wide: bool, amid_latin: bool) -> Iterator[int]:
     latin = _LATIN.search(word) is not None
     whole = all(letter in _SCRIPT for letter in word) and len(word) > 1
     for at, letter in enumerate(word):
         script = _SCRIPT.get(letter)
         if script:
-            if latin or (whole and script not in own and _LATIN.search(text)):
+            if latin or (whole and script not in own and amid_latin):
                 yield at
         elif _is_dressed(letter) and (latin or not wide):
             yield at

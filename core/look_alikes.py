@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
+from core.homoglyphs import AS_LATIN
+
 # Letters that pass for another in one typeface or another, and pairs that pass for one.
 _LETTERS = str.maketrans({"0": "O", "1": "l", "I": "l"})
 _PAIRS = (("rn", "m"), ("vv", "w"))
@@ -19,8 +21,9 @@ def look_alikes(name: str) -> Iterable[str]:
 
 
 def skeleton(name: str) -> str:
-    """The letters and digits of a name in free text, without case, accents and dress."""
-    plain = unicodedata.normalize("NFKD", name).casefold()
+    """The letters and digits of a name in free text, without case, accents and dress; a letter of
+    another alphabet as the Latin one that it passes for."""
+    plain = unicodedata.normalize("NFKD", name).translate(AS_LATIN).casefold()
     folded = "".join(map(_undressed, plain)).translate(_FREE_LETTERS)
     return _paired("".join(filter(str.isalnum, folded)))
 

@@ -4,8 +4,11 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import urlsplit
 
 from yarl import URL
+
+from core.kept_english import gettext as _
 
 Address = IPv4Address | IPv6Address
 # As getaddrinfo gives it: family, kind, protocol, canonical name, and the address to connect to.
@@ -41,6 +44,7 @@ _NEVER_PUBLIC = [
         "3fff::/20",
     )
 ]
+_NETWORKS = _("If the server belongs there, add its network to COUNTERSIGN_UPSTREAM_NETWORKS.")
 # Everything outside is site-local, link-local, NAT64, multicast, loopback or not handed out.
 _PUBLIC_IPV6 = IPv6Network("2000::/3")
 
@@ -70,12 +74,9 @@ class Guard:
         try:
             address = ip_address(host)
         except ValueError:
-            raise AddressRefused(f"“{host}” is not an address.") from None
+            raise AddressRefused(_("“%s” is not an address.") % host) from None
         if not self.allows(address):
-            raise AddressRefused(
-                f"The address {address} is not public. If the server belongs there, add its "
-                "network to COUNTERSIGN_UPSTREAM_NETWORKS."
-            )
+            raise AddressRefused(f"{_('The address %s is not public.') % address} {_NETWORKS}")
 
     def check_url(self, text: str) -> URL:
         try:
@@ -83,13 +84,13 @@ class Guard:
             # Decoded when it is read: xn-- may be followed by no name.
             host = url.host
         except ValueError:
-            raise AddressRefused(f"“{text}” is not a URL.") from None
+            raise AddressRefused(_("“%s” is not a URL.") % text) from None
         if url.scheme not in ("http", "https"):
-            raise AddressRefused("The URL must begin with https:// or http://.")
+            raise AddressRefused(_("The URL must begin with https:// or http://."))
         if not host:
-            raise AddressRefused("The URL names no host.")
+            raise AddressRefused(_("The URL names no host."))
         if url.user is not None or url.password is not None:
-            raise AddressRefused("The URL must not contain a user name or password.")
+            raise AddressRefused(_("The URL must not contain a user name or password."))
         if _is_literal(host):
             self.check_address(host)
         return url
@@ -101,15 +102,15 @@ class Guard:
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except UnicodeError:
             raise AddressRefused(
-                "The server's URL names a host that cannot be connected to."
+                _("The server's URL names a host that cannot be connected to.")
             ) from None
-        for _, _, _, _, address in found:
+        for *_about, address in found:
             self.check_address(str(address[0]))
         return list(found)
 
     def open_socket(self, found: Addresses) -> socket.socket:
         """Last look: makes the socket for the very address that is connected to next."""
-        family, kind, protocol, _, address = found
+        family, kind, protocol, _name, address = found
         self.check_address(str(address[0]))
         made = socket.socket(family, kind, protocol)
         made.setblocking(False)
@@ -126,3 +127,9 @@ def _is_public(address: Address) -> bool:
 
 def _is_literal(host: str) -> bool:
     return ":" in host or host.replace(".", "").isdigit()
+
+
+def without_credentials(url: str) -> str:
+    """The URL without user name, password, query and fragment, where receivers put tokens."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

@@ -30,5 +30,9 @@ def check_period(given: Mapping[str, Any]) -> None:
         return
     if ends <= begins:
         raise ValidationError(_("It must end after it begins."))
-    if ends <= timezone.now() or ends - begins > MAX:
+    now = timezone.now()
+    if ends <= now or ends - begins > MAX:
         raise ValidationError(_("It must end in the future, and last a year at most."))
+    # The last hours of the calendar are in year 10000 elsewhere, which no page could read again.
+    if begins - now > MAX:
+        raise ValidationError(_("It must begin within a year."))

@@ -15,6 +15,9 @@ from typing import Any, NoReturn
 
 import orjson
 
+from core import json_words
+from core.kept_english import gettext as _
+
 MAX_DEPTH = 32
 MAX_INTEGER = 2**53 - 1
 _SPACE = re.compile(r"[ \t\n\r]*").match
@@ -22,6 +25,8 @@ _SPACE = re.compile(r"[ \t\n\r]*").match
 # of what a regular expression costs.
 _NOUGHTS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else byte for byte in range(256))
 _LONG_NUMBER = b"0" * 16
+
+_TOO_DEEP = _("The document is nested deeper than %(levels)d levels.")
 
 Span = tuple[int, int]
 
@@ -34,29 +39,32 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         seen: set[str] = set()
-        twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
-        raise Ambiguous(f"The name {json.dumps(twice)} appears twice in one object.")
+        twice = next(k for k, _value in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
+        said = _("The name %(name)s appears twice in one object.")
+        raise Ambiguous(said % {"name": json.dumps(twice)})
     return result
 
 
 def _integer(text: str) -> int:
     if len(text) > 17 or abs(int(text)) > MAX_INTEGER:
-        raise Ambiguous(
-            f"The integer {text[:40]} is beyond ±(2^53 − 1), where parsers begin to disagree: "
-            "send it as a string."
+        said = _(
+            "The integer %(number)s is beyond ±(2^53 − 1), where parsers begin to disagree: send "
+            "it as a string."
         )
+        raise Ambiguous(said % {"number": text[:40]})
     return int(text)
 
 
 def _float(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise Ambiguous(f"The number {text[:40]} is too large to be held exactly.")
+        said = _("The number %(number)s is too large to be exact.")
+        raise Ambiguous(said % {"number": text[:40]})
     return value
 
 
 def _constant(text: str) -> NoReturn:
-    raise Ambiguous(f"{text} is not JSON.")
+    raise Ambiguous(_("“%(word)s” is not JSON.") % {"word": text})
 
 
 _decoder = json.JSONDecoder(
@@ -96,7 +104,8 @@ def _judged(data: bytes) -> Any:
     except (StopIteration, json.JSONDecodeError, RecursionError) as error:
         raise Ambiguous(_syntax(error)) from error
     if _SPACE(text, end).end() != len(text):  # type: ignore[union-attr]
-        raise Ambiguous(f"There is more after the end of the document, at character {end}.")
+        said = _("There is more after the end of the document, at character %(at)d.")
+        raise Ambiguous(said % {"at": end})
     _check_surrogates(data, text)
     _check_depth(value, data)
     return value
@@ -104,19 +113,21 @@ def _judged(data: bytes) -> Any:
 
 def _text(data: bytes) -> str:
     if data.startswith(b"\xef\xbb\xbf"):
-        raise Ambiguous("The document begins with a byte order mark: leave it out.")
+        raise Ambiguous(_("The document begins with a byte order mark: leave it out."))
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise Ambiguous(f"Byte {error.start} is not UTF-8.") from error
+        raise Ambiguous(_("Byte %(at)d is not UTF-8.") % {"at": error.start}) from error
 
 
 def _syntax(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"Not JSON: {error.msg} at character {error.pos}."
+        said = _("Not JSON: %(why)s at character %(at)d.")
+        return said % {"why": json_words.describe(error), "at": error.pos}
     if isinstance(error, RecursionError):
-        return f"The document is nested deeper than {MAX_DEPTH} levels."
-    return f"Not JSON: a value was expected at character {error.args[0] if error.args else 0}."
+        return _TOO_DEEP % {"levels": MAX_DEPTH}
+    said = _("Not JSON: a value was expected at character %(at)d.")
+    return said % {"at": error.args[0] if error.args else 0}
 
 
 def _check_surrogates(data: bytes, text: str) -> None:
@@ -125,17 +136,17 @@ def _check_surrogates(data: bytes, text: str) -> None:
     try:
         orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise Ambiguous("A string holds half of a surrogate pair.") from error
+        raise Ambiguous(_("A string holds half of a surrogate pair.")) from error
 
 
 def _check_depth(value: Any, data: bytes) -> None:
     if not _is_deep(data):
         return
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _level in range(MAX_DEPTH):
         level = [child for v in level if isinstance(v, dict | list) for child in _children(v)]
     if any(isinstance(v, dict | list) for v in level):
-        raise Ambiguous(f"The document is nested deeper than {MAX_DEPTH} levels.")
+        raise Ambiguous(_TOO_DEEP % {"levels": MAX_DEPTH})
 
 
 def _is_deep(data: bytes) -> bool:
@@ -160,7 +171,7 @@ def spans(text: str, start: int = 0) -> dict[str, Span]:
     while text[at] != "}":
         name, at = scanstring(text, at + 1)
         begin = _SPACE(text, _SPACE(text, at).end() + 1).end()  # type: ignore[union-attr]
-        _, end = _lenient(text, begin)
+        _value, end = _lenient(text, begin)
         found[name] = (begin, end)
         at = _SPACE(text, end).end()  # type: ignore[union-attr]
         if text[at] == ",":
@@ -173,7 +184,7 @@ def items(text: str, start: int = 0) -> list[str]:
     found = []
     at = _SPACE(text, text.index("[", start) + 1).end()  # type: ignore[union-attr]
     while text[at] != "]":
-        _, end = _lenient(text, at)
+        _value, end = _lenient(text, at)
         found.append(text[at:end])
         at = _SPACE(text, end).end()  # type: ignore[union-attr]
         if text[at] == ",":

@@ -1,9 +1,12 @@
 #!/bin/sh
-# Run once by the postgres image on an empty volume: the roles of docs/en/guides/install.md.
+# Run once by the postgres image on an empty volume: the roles of docs/en/guides/install.md, with
+# the passwords of their URLs.
 set -eu
+password() { sed 's#^[^:]*://[^:]*:\([^@]*\)@.*#\1#' "${SECRETS:-/run/secrets}/$1_url"; }
 psql --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres \
-  --set owner_password="$OWNER_PASSWORD" --set app_password="$APP_PASSWORD" \
-  --set seal_password="$SEAL_PASSWORD" --set maintenance_password="$MAINTENANCE_PASSWORD" <<'SQL'
+  --set owner_password="$(password owner)" --set app_password="$(password app)" \
+  --set seal_password="$(password seal)" \
+  --set maintenance_password="$(password maintenance)" <<'SQL'
 CREATE ROLE countersign LOGIN PASSWORD :'owner_password';
 CREATE ROLE countersign_app LOGIN PASSWORD :'app_password';
 ALTER ROLE countersign_app SET idle_in_transaction_session_timeout = '10s';

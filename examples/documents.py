@@ -1,19 +1,24 @@
 """Indexes a folder of text documents, finds those that answer a question, and hands them out.
 
-Every document is also a resource: documents://<name>.
+Every document is also a resource: documents://<name>. With --embeddings URL and --model NAME the
+search also finds what means nearly the same in other words, by an endpoint in the dialect of
+OpenAI's embeddings (the key: EMBEDDINGS_API_KEY).
 """
 
 import argparse
 import math
 import os
 import re
+import sys
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
+import httpx2
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
@@ -31,9 +36,16 @@ from pydantic import BaseModel, Field
 
 SHIPPED = Path(__file__).parent / "data" / "documents"
 MARKDOWN = "text/markdown"
-TERM = re.compile(r"\w+")
+# Chinese has no spaces between words: pairs of neighbouring characters stand for them.
+CHINESE = "\u3400-\u9fff"
+TERM = re.compile(rf"[{CHINESE}]+|[^\W{CHINESE}]+")
 # Okapi BM25: how fast repeating a term stops helping, and how much length counts.
 K1, B = 1.5, 0.75
+# Reciprocal rank fusion of two rankings, and how near a meaning has to be (cosine).
+FUSION, NEAR = 60, 0.5
+
+Vector = list[float]
+Ranking = list[tuple[float, "Document"]]
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,10 @@ class Document:
     @property
     def title(self) -> str:
         return self.text.split("\n", 1)[0].lstrip("# ")
+
+    @property
+    def paragraphs(self) -> list[str]:
+        return [part for part in self.text.split("\n\n") if not part.startswith("#")]
 
     @property
     def uri(self) -> str:
@@ -59,7 +75,7 @@ class Hit(BaseModel):
     name: str
     title: str
     uri: str
-    score: float = Field(gt=0, description="Okapi BM25: comparable within one answer only.")
+    score: float = Field(gt=0, description="Comparable within one answer only.")
     passage: str = Field(description="The paragraph that fits best.")
 
 
@@ -101,11 +117,11 @@ def search_documents(
     """Find the documents that best fit a question, each with its best passage and a link."""
     documents = list(index().values())
     wanted = terms_of(query)
-    ranked = sorted(
-        ((score(each, wanted, documents), each) for each in documents),
-        key=lambda pair: (-pair[0], pair[1].name),
-    )
-    hits = [hit(each, points, wanted) for points, each in ranked[:limit] if points > 0]
+    ranked = in_order((score(each, wanted, documents), each) for each in documents)
+    nearest = nearest_paragraphs(query)
+    if nearest:
+        ranked = fused(ranked, in_order((nearest[each.name][0], each) for each in documents))
+    hits = [hit(each, points, wanted, nearest) for points, each in ranked[:limit]]
     return with_links(Hits(hits=hits, documents_searched=len(documents)))
 
 
@@ -139,6 +155,7 @@ def list_documents() -> list[IndexedDocument]:
 async def rebuild_index(ctx: Context) -> list[IndexedDocument]:
     """Read the folder again, after documents were added, changed or removed."""
     index.cache_clear()
+    vectors.cache_clear()
     await ctx.notify_resources_changed()
     return list_documents()
 
@@ -165,7 +182,27 @@ def read(file: Path) -> Document:
 
 def terms_of(text: str) -> list[str]:
     """Words in lower case without their common endings: “approved” finds “approves”."""
-    return [re.sub(r"(?<=\w{3})(?:e|ed|es|s)$", "", word) for word in TERM.findall(text.lower())]
+    return [term for word in TERM.findall(text.lower()) for term in stems(word)]
+
+
+def stems(word: str) -> list[str]:
+    if not re.match(f"[{CHINESE}]", word):
+        return [re.sub(r"(?<=\w{3})(?:e|ed|es|s)$", "", word)]
+    return [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+
+
+def in_order(scored: Iterable[tuple[float, Document]]) -> Ranking:
+    found = [pair for pair in scored if pair[0] > 0]
+    return sorted(found, key=lambda pair: (-pair[0], pair[1].name))
+
+
+def fused(*rankings: Ranking) -> Ranking:
+    """A document's places in both count, whatever the scores there were."""
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for place, (_points, each) in enumerate(ranking):
+            scores[each.name] = scores.get(each.name, 0.0) + 1 / (FUSION + place)
+    return in_order((points, index()[name]) for name, points in scores.items())
 
 
 def score(document: Document, wanted: list[str], documents: list[Document]) -> float:
@@ -182,14 +219,66 @@ def rarity(term: str, documents: list[Document]) -> float:
     return math.log(1 + (len(documents) - having + 0.5) / (having + 0.5))
 
 
-def hit(document: Document, points: float, wanted: list[str]) -> Hit:
-    paragraphs = [part for part in document.text.split("\n\n") if not part.startswith("#")]
-    passage = max(paragraphs, key=lambda part: len(set(wanted) & set(terms_of(part))), default="")
+def nearest_paragraphs(query: str) -> dict[str, tuple[float, str]]:
+    """In each document the paragraph that means most nearly the same, and how near it is (0: not);
+    {} without embeddings."""
+    if "EMBEDDINGS_URL" not in os.environ:
+        return {}
+    try:
+        (wanted,), known = embedded([query]), vectors()
+        pairs = zip(index().values(), known, strict=True)
+        return {each.name: nearest(wanted, each, of_it) for each, of_it in pairs}
+    except (httpx2.HTTPError, LookupError, TypeError, ValueError) as error:
+        print(f"documents: searching without embeddings: {error}", file=sys.stderr)
+        return {}
+
+
+def nearest(wanted: Vector, document: Document, known: list[Vector]) -> tuple[float, str]:
+    pairs = zip(known, document.paragraphs, strict=True)
+    return max(((nearness(wanted, one), text) for one, text in pairs), default=(0.0, ""))
+
+
+@cache
+def vectors() -> list[list[Vector]]:
+    """One for each paragraph of each document, by one request."""
+    counts = [len(each.paragraphs) for each in index().values()]
+    found = iter(embedded([part for each in index().values() for part in each.paragraphs]))
+    return [[next(found) for _ in range(count)] for count in counts]
+
+
+def embedded(texts: list[str]) -> list[Vector]:
+    url, model = os.environ["EMBEDDINGS_URL"], os.environ.get("EMBEDDINGS_MODEL", "")
+    headers = {"Authorization": f"Bearer {os.environ.get('EMBEDDINGS_API_KEY', '')}"}
+    asked = {"model": model, "input": texts}
+    reply = httpx2.post(f"{url.rstrip('/')}/embeddings", json=asked, headers=headers, timeout=60)
+    reply.raise_for_status()
+    return [one["embedding"] for one in sorted(reply.json()["data"], key=lambda one: one["index"])]
+
+
+def wordiest(document: Document, wanted: set[str]) -> str:
+    """The paragraph with most of the words."""
+    paragraphs = document.paragraphs
+    return max(paragraphs, key=lambda part: len(wanted & set(terms_of(part))), default="")
+
+
+def nearness(one: Vector, other: Vector) -> float:
+    """The cosine of the angle between them, or 0 if it is too wide."""
+    lengths = math.hypot(*one) * math.hypot(*other)
+    cosine = sum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
+    return cosine if cosine >= NEAR else 0.0
+
+
+def hit(
+    document: Document, points: float, wanted: list[str], nearest: dict[str, tuple[float, str]]
+) -> Hit:
+    near, passage = nearest.get(document.name, (0.0, ""))
+    if not near:
+        passage = wordiest(document, set(wanted))
     return Hit(
         name=document.name,
         title=document.title,
         uri=document.uri,
-        score=round(points, 3),
+        score=round(points, 4),
         passage=passage.strip(),
     )
 
@@ -207,7 +296,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--http", type=int, metavar="PORT", help="serve HTTP instead of stdio")
     parser.add_argument("--folder", help="the folder to index (default: the one shipped with us)")
+    parser.add_argument("--embeddings", metavar="URL", help="of an endpoint, with its /v1")
+    parser.add_argument("--model", default="", help="that it uses for embeddings")
     options = parser.parse_args()
+    if options.embeddings:
+        os.environ |= {"EMBEDDINGS_URL": options.embeddings, "EMBEDDINGS_MODEL": options.model}
     if options.folder:
         os.environ["DOCUMENTS_FOLDER"] = options.folder
     if options.http is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -17,7 +18,10 @@ from calls.record.states import State
 from calls.running.listeners import EarlyReply
 from policies.decide import Subject
 from policies.limits.compiled import CompiledLimit, CounterKey, LimitReached, TakenUses
+from registry.connections import ServerConnection
+from registry.models import CredentialOwner
 from registry.publishing.published_tools import PublishedTool, PublishedToolset, Violation
+from registry.schemas.argument_names import restored
 
 NO_ARGUMENTS = b"{}"
 
@@ -62,6 +66,8 @@ class CallRequest(NamedTuple):
     # The agent wants it run although it equals an earlier call; the id of that, once found.
     allow_duplicate: bool = False
     duplicate_of: UUID | None = None
+    # A call of its own whatever equals it, but for its key: its program acts upon it by itself.
+    is_separate: bool = False
     # Violations that the schema cannot express.
     extra_violations: tuple[Violation, ...] = ()
     # What was taken of rates for it; what it reserves of exact limits in the commit that opens it.
@@ -71,14 +77,18 @@ class CallRequest(NamedTuple):
     uses: tuple[Reservation, ...] = ()
     # The soft limits that are reached, as a sentence for approvers; "": none.
     over: str = ""
+    # Those that only warn, each once it was found to be reached: some in the commit that opens it.
+    warnings: list[LimitReached] | None = None
+    # Which credential it carries, for its entry: id, generation, issuer; None: none, or not known.
+    credential: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)
 class SubmitResult:
     """`answer` once the call has ended.
 
-    `refusal`: "", "unknown_tool", "invalid", "frozen", "policy", "limit", "sign_in" or
-    "key". `joined`: an
+    `refusal`: "", "unknown_tool", "invalid", "frozen", "policy", "limit", "sign_in", "scope"
+    or "key". `joined`: an
     earlier call answers this request.
     """
 
@@ -91,16 +101,18 @@ class SubmitResult:
     violations: list[Violation] = field(default_factory=list)
     # Why there is no answer yet: the server asked for input, or made a task of the call.
     early_reply: EarlyReply | None = None
-    # Where the agent's user signs in at the server first.
-    page: str = ""
     # The limit that was in its way.
     reached: LimitReached | None = None
+    # Limits that only warn, and were reached.
+    warnings: tuple[LimitReached, ...] = ()
 
 
 def with_fixed_arguments(call_request: CallRequest) -> tuple[CallRequest, list[Violation]]:
     """Adds the arguments that the toolset fixes, so that people see and decide what is sent. The
     violations are fixed arguments that the agent gave another value."""
     tool = call_request.tool
+    if tool is not None and tool.shape.stand_ins:
+        call_request = _with_own_names(call_request, tool.shape.stand_ins)
     if tool is None or tool.tool_id not in call_request.toolset.shown:
         return call_request, []
     whole, parsed, differing = call_request.toolset.override_for(tool).put_in(
@@ -111,12 +123,20 @@ def with_fixed_arguments(call_request: CallRequest) -> tuple[CallRequest, list[V
     return call_request, differing
 
 
+def _with_own_names(call_request: CallRequest, names: Mapping[str, str]) -> CallRequest:
+    """The names that its server knows, for arguments that a tool list had to rename."""
+    written, parsed = restored(call_request.arguments, call_request.parsed, names)
+    return call_request._replace(arguments=written, parsed=parsed)
+
+
 def claimed_key(call_request: CallRequest) -> ClaimedKey | None:
     """The agent's idempotency key, or the key that all duplicates of the call share."""
     if call_request.key:
         return agent_key(call_request.bearer.agent_id, call_request.key)
     tool = call_request.tool
-    if tool is None or not tool.claims_duplicate_key or call_request.allow_duplicate:
+    if tool is None or not tool.claims_duplicate_key:
+        return None
+    if call_request.allow_duplicate or call_request.is_separate:
         return None
     return duplicate_key(
         call_request.bearer.agent_id, tool.tool_id, digest(call_request.arguments or NO_ARGUMENTS)
@@ -129,8 +149,15 @@ def is_guarded(call_request: CallRequest) -> bool:
     return (
         tool is not None
         and tool.blocks_undelivered
-        and not (call_request.allow_duplicate or call_request.key)
+        and not (call_request.key or call_request.allow_duplicate or call_request.is_separate)
     )
+
+
+def owner_for(bearer: Bearer, connection: ServerConnection) -> CredentialOwner:
+    """Whose credential a call of this agent carries, where it is not the shared one."""
+    person = (bearer.person_id, bearer.person_name)
+    agent = (bearer.agent_id, bearer.agent_name)
+    return connection.owner(person=person, team=bearer.team, agent=agent)
 
 
 def subject(call_request: CallRequest, tool: PublishedTool) -> Subject:
@@ -148,6 +175,8 @@ def subject(call_request: CallRequest, tool: PublishedTool) -> Subject:
         exposed=tool.exposed_name,
         tags=tool.tags,
         labels=tool.labels,
-        credential=call_request.bearer.person_name if tool.connection.is_personal else "",
+        credential=owner_for(call_request.bearer, tool.connection).label
+        if tool.connection.credential_of
+        else "",
         client=signed_in.client_id if (signed_in := call_request.bearer.signed_in) else "",
     )

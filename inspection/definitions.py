@@ -17,15 +17,18 @@ from django.utils.translation import gettext_lazy as _
 
 from core import homoglyphs
 from inspection import characters, instructions, lint, secrets
+from inspection.definition_facts import FORMS, arguments, as_read, name_parts, properties
 from inspection.json_text import texts
+from inspection.nested_texts import texts_in_base64
 
 # Raised with each change of what is found, so that what was kept before is not taken for it.
-VERSION = 3
+VERSION = 9
 QUOTED = 160
 # Of one rule in one definition.
 MOST = 5
-# Longer texts are cut before patterns look at them.
+# Patterns look at longer texts in pieces, each with the end of the one before.
 LOOKED_AT = 64 * 1024
+OVERLAP = 4 * 1024
 RED = 50
 
 
@@ -253,16 +256,22 @@ def _ordered(findings: Iterable[Finding]) -> Scan:
 def _found(content: Mapping[str, Any], others: Collection[str], like: str) -> Iterator[Finding]:
     known = {name for name in others if len(name) > 5 and ("_" in name or "-" in name)}
     known.discard(str(content.get("name") or ""))
-    for where, text in texts({n: v for n, v in content.items() if n != "icons"}):
-        if _is_dialect(text):
+    for where, text in texts(content):
+        if _is_dialect(text) or (where.startswith("icons[") and text.startswith("data:")):
             continue
-        yield from _in_text(where, text[:LOOKED_AT], known)
+        for piece in _pieces(text):
+            yield from _in_text(where, piece, known)
         if len(text) > LONGEST:
             yield Finding("long-text", where, _quote(text))
     yield from _in_names(content, like)
     yield from _contradictions(content)
     yield from _in_schema(content)
     yield from (Finding(rule, where) for rule, where in lint.check(content))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    step = LOOKED_AT - OVERLAP
+    return (text[at : at + LOOKED_AT] for at in range(0, max(len(text) - OVERLAP, 1), step))
 
 
 def _unexplained(content: Mapping[str, Any], earlier: EarlierDefinition) -> Iterator[Finding]:
@@ -300,7 +309,9 @@ def _in_text(where: str, text: str, known: Collection[str]) -> Iterator[Finding]
     if _ENCODED.search(text):
         yield Finding("encoded-text", where, _quote(text))
     if len(text) > 4:
-        yield from _in_sentences(where, text, known)
+        yield from _in_sentences(where, as_read(text), known)
+    for decoded in texts_in_base64(text):
+        yield from _in_sentences(where, decoded, known)
 
 
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{120,4000}={0,2}(?![A-Za-z0-9+/=])")
@@ -323,7 +334,7 @@ def _in_sentences(where: str, text: str, known: Collection[str]) -> Iterator[Fin
 
 
 _ABOUT = re.compile(
-    r"(?i)\b(?:must|always|never|instead|before|whenever|when|every time|redirect|bcc|replace)\b"
+    r"(?i)\b(?:must|always|never|instead|before|whenever|when|every time|redirect|bcc|replaces?)\b"
 )
 _WORD = re.compile(r"[A-Za-z0-9_\-]{6,128}")
 
@@ -332,18 +343,33 @@ def _named(sentence: str, known: Collection[str]) -> bool:
     return bool(known) and any(word in known for word in _WORD.findall(sentence))
 
 
+# Whatever stands before or after it in the name: the name alone says what is to be given.
+_SIDE_WORDS = re.compile(
+    r"(?i)(?:^|_)(?:conversation_(?:history|context|log)|chat_(?:history|log)|system_prompt"
+    r"|chain_of_thought|full_context|tool_call_history|memory_dump"
+    r"|contents?_(?:of|from)_(?:reading|the_file|file|ssh|env|id|credentials|config))(?:_|$)"
+)
+_HUMP = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+# What an argument says that it takes, whatever it is called.
+_SIDE_DESCRIPTION = re.compile(
+    r"(?i)\W*(?:the |your |a |an )?"
+    r"(?:(?:full|entire|complete|whole) (?:(?:previous|current|prior) )?"
+    r"(?:conversation|chat|dialog(?:ue)?)\b|(?:conversation|chat) (?:history|log|so far|transcript)"
+    r"|system prompt|chain of thought|your (?:reasoning|memory|instructions|context)"
+    r"|(?:everything|all) (?:that )?you (?:know|have seen|remember))"
+    r"|\W*(?:完整的?|全部的?|整个|所有)?(?:对话|聊天)(?:记录|历史|内容|上下文)|\W*系统提示词?"
+)
+
+
 def _in_names(content: Mapping[str, Any], like: str) -> Iterator[Finding]:
     if like:
         yield Finding("like-another", "name", like)
-    for name in _properties(content):
-        if _SIDE_ARGUMENT.match(name):
+    for name in properties(content):
+        if _SIDE_ARGUMENT.match(name) or _SIDE_WORDS.search(_HUMP.sub("_", name[:500])):
             yield Finding("side-argument", f"inputSchema.properties.{name}", name)
-
-
-def _properties(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    schema = content.get("inputSchema")
-    found = schema.get("properties") if isinstance(schema, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    for one in arguments(content):
+        if _SIDE_DESCRIPTION.match(one.said):
+            yield Finding("side-argument", one.where, _quote(one.said))
 
 
 # Verbs at the beginning of a name, or a part of it, that change something; and those that destroy.
@@ -359,7 +385,8 @@ _CHANGES = frozenset(
 _DESTROYS = frozenset(
     (
         *("delete", "remove", "destroy", "drop", "erase", "purge", "wipe", "truncate", "kill"),
-        *("terminate", "uninstall", "revoke", "cancel", "overwrite", "nuke"),
+        *("terminate", "uninstall", "revoke", "cancel", "overwrite", "nuke", "rm", "del", "unlink"),
+        *("rmdir", "rmtree", "shred"),
     )
 )
 # What a name ends with that speaks of something: `update_check`, `move_generator`.
@@ -369,21 +396,26 @@ _LOOKS = frozenset(
         *("plan", "info", "lookup", "search", "count", "notes", "diff", "schedule", "quote"),
     )
 )
-_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+# In Chinese: what comes before such a verb, and what makes a noun of it (a list of what was sent).
+_ADVERB = "^\\W*(?:永久|彻底|批量|立即|用于|可以?)?地?"
+_NOT_OF = "(?![^。！？\n，,]{0,6}(?:状态|记录|日志|历史|列表|查询|详情|次数|数量|统计|模板|预览))"
 _SAYS_IT_DESTROYS = re.compile(
     r"(?i)^\W*(?:permanently |irreversibly |immediately )?(?:deletes?|removes?|destroys?|erases?"
     r"|purges?|wipes?|drops?|truncates?|overwrites?)\b"
+    rf"|{_ADVERB}(?:删除|移除|删掉|清空|清除|销毁|抹除|擦除|覆盖|卸载|撤销|终止){_NOT_OF}"
 )
 _SAYS_IT_CHANGES = re.compile(
     r"(?i)^\W*(?:sends?|creates?|updates?|writes?|modif(?:y|ies)|inserts?|transfers?|pays?"
     r"|executes?|deploys?|publish(?:es)?|uploads?|posts?|cancels?|revokes?|buys?|books?|charges?"
     r"|refunds?|merges?|approves?)\b"
+    rf"|{_ADVERB}(?:发送|创建|新建|新增|更新|写入|转账|付款|支付|执行|部署|发布|上传|取消|退款"
+    rf"|购买|提交|审批){_NOT_OF}"
 )
 
 
 def _verbs(content: Mapping[str, Any]) -> list[str]:
     """The words that its name begins and ends with: `delete_user`, `users_delete`."""
-    parts = [part.lower() for part in _PARTS.findall(str(content.get("name") or ""))]
+    parts = [part for part in name_parts(content) if part.isascii()]
     return [parts[0], parts[-1]] if len(parts) > 1 else parts
 
 
@@ -393,18 +425,23 @@ def _contradictions(content: Mapping[str, Any]) -> Iterator[Finding]:
     name, description = str(content.get("name") or ""), str(content.get("description") or "")
     verbs = _verbs(content)
     first = set(verbs[:1])
-    destroys = bool(set(verbs) & _DESTROYS) or bool(_SAYS_IT_DESTROYS.search(description))
-    changes = bool(first & _CHANGES and not set(verbs[1:]) & _LOOKS) or bool(
-        _SAYS_IT_CHANGES.search(description)
+    destroys = bool(set(verbs) & _DESTROYS) or _says(_SAYS_IT_DESTROYS, description, name)
+    changes = bool(first & _CHANGES and not set(verbs[1:]) & _LOOKS) or _says(
+        _SAYS_IT_CHANGES, description, name
     )
     if hints.get("readOnlyHint") is True and (destroys or changes):
         yield Finding("not-read-only", "annotations.readOnlyHint", name)
     elif hints.get("destructiveHint") is False and destroys:
         yield Finding("not-harmless", "annotations.destructiveHint", name)
     if hints.get("openWorldHint") is False:
-        for argument in _properties(content):
+        for argument in properties(content):
             if _ADDRESS.fullmatch(argument):
                 yield Finding("not-closed", f"inputSchema.properties.{argument}", argument)
+
+
+def _says(pattern: re.Pattern[str], description: str, name: str) -> bool:
+    """Whether the description begins so, or a name in Chinese: a word of English may be a noun."""
+    return bool(pattern.search(description) or (not name.isascii() and pattern.search(name)))
 
 
 _ADDRESS = re.compile(
@@ -419,12 +456,11 @@ def _in_schema(content: Mapping[str, Any]) -> Iterator[Finding]:
     schema = content.get("inputSchema")
     if not isinstance(schema, Mapping):
         return
-    properties = _properties(content)
-    for name, one in properties.items():
-        if isinstance(one, Mapping) and _CODE.fullmatch(name) and _is_free(one):
-            yield Finding("runs-code", f"inputSchema.properties.{name}", name)
+    for one in arguments(content):
+        if _CODE.fullmatch(one.name) and one.is_free_text(FORMS):
+            yield Finding("runs-code", one.where, one.name)
     if schema.get("additionalProperties") is True or (
-        not properties
+        not properties(content)
         and schema.get("type") == "object"
         and "additionalProperties" in schema
         and schema["additionalProperties"] is not False
@@ -432,17 +468,8 @@ def _in_schema(content: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("open-schema", "inputSchema")
     required = schema.get("required")
     for name in required if isinstance(required, list) else ():
-        if isinstance(name, str) and name not in properties:
+        if isinstance(name, str) and name not in properties(content):
             yield Finding("missing-argument", "inputSchema.required", name)
-
-
-def _is_free(schema: Mapping[str, Any]) -> bool:
-    return schema.get("type") == "string" and not schema.keys() & {
-        "enum",
-        "const",
-        "pattern",
-        "format",
-    }
 
 
 def families(findings: Iterable[Finding]) -> set[str]:

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import orjson
 
 # Each character is looked at once: neither of the two parts takes what begins the other.
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# Also numbers that are long enough to be somebody's.
+_STRING_OR_NUMBER = re.compile(rf"{_STRING.pattern}|-?\d[\d.eE+\-]{{6,}}+", re.DOTALL)
 _NO_SPACE = re.compile(r"[^ \t\r\n]")
 # What carries bytes, and not words.
 _BYTES = ("data", "blob")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-]*={0,2}")
 SHORTEST_BYTES = 200
+# Looked at before anything else: most texts begin with a letter.
+_BEGIN = frozenset("{[ \t\r\n\ufeff")
+_OPENS = re.compile(r"\ufeff?\s*[{\[]")
 
 
 class JsonString(NamedTuple):
@@ -30,10 +35,16 @@ class JsonString(NamedTuple):
     is_name: bool
 
 
-def strings(document: str, *, with_bytes: bool = False) -> Iterator[JsonString]:
-    """All texts, in order. Those that are bytes in base 64 are left out, unless `with_bytes`."""
-    name = ""
-    for match in _STRING.finditer(document):
+def strings(
+    document: str, *, with_bytes: bool = False, with_numbers: bool = False, name: str = ""
+) -> Iterator[JsonString]:
+    """All texts, in order. Those that are bytes in base 64 are left out, unless `with_bytes`. Long
+    numbers, as they are written, `with_numbers`. `name`: of the member that has the document."""
+    pattern = _STRING_OR_NUMBER if with_numbers else _STRING
+    for match in pattern.finditer(document):
+        if match.group()[0] != '"':
+            yield JsonString(match.start(), match.end(), match.group(), name, False)
+            continue
         text = _decoded(match.group())
         following = _NO_SPACE.search(document, match.end())
         if following is not None and following.group() == ":":
@@ -45,8 +56,21 @@ def strings(document: str, *, with_bytes: bool = False) -> Iterator[JsonString]:
 
 def replaced(document: str, change: Callable[[JsonString], str]) -> str:
     """The document with each text as `change` returns it."""
+    return _replaced(document, strings(document), change)
+
+
+def replaced_within(one: JsonString, change: Callable[[JsonString], str]) -> str:
+    """The document that a text is, with each of its texts as `change` returns it. A long number
+    that changes becomes a text."""
+    found = strings(one.text, with_numbers=True, name=one.name)
+    return _replaced(one.text, found, change)
+
+
+def _replaced(
+    document: str, found: Iterable[JsonString], change: Callable[[JsonString], str]
+) -> str:
     parts, at = [], 0
-    for one in strings(document):
+    for one in found:
         text = change(one)
         if text != one.text:
             parts += [document[at : one.start], encoded(text)]
@@ -54,6 +78,29 @@ def replaced(document: str, change: Callable[[JsonString], str]) -> str:
     if not parts:
         return document
     return "".join([*parts, document[at:]])
+
+
+def is_document(text: str) -> bool:
+    """Whether a text is an object or a list of JSON, written as text."""
+    if text[:1] not in _BEGIN or not (_OPENS.match(text) and text.rstrip()[-1] in "}]"):
+        return False
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return _is_lenient(text)
+    return True
+
+
+def _is_lenient(text: str) -> bool:
+    """Whether other readers take it for JSON: with NaN, a byte order mark or lone surrogates."""
+    try:
+        json.loads(text.lstrip("\ufeff"), parse_int=str, parse_float=str, strict=False)
+    except ValueError:
+        return False
+    except RecursionError:
+        # Its texts are where they are, however deep.
+        return True
+    return True
 
 
 def encoded(text: str) -> str:

@@ -9,6 +9,16 @@ from typing import Any
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from inspection import instructions
+from inspection.definition_facts import (
+    EXAMPLES,
+    LIMITS,
+    Argument,
+    arguments,
+    as_read,
+    name_parts,
+)
+
 RULES: dict[str, str | Promise] = {
     "unclear-name": _("Its name leaves open what it does: begin with a verb and name the thing"),
     "no-description": _("It has no description, or one that says no more than its name"),
@@ -46,13 +56,17 @@ _VAGUE = frozenset(
         "test",
     ]
 )
-_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _AND = re.compile(r"(?i)^[^.\n]{0,200}?\b(\w+s?), (\w+s?),? (?:and|or) (?:\w+)s?\b")
 _NOT = re.compile(
     r"(?i)\b(?:not|n't|never|only|except|cannot|excludes?|excluding|without|unless|limited to"
     r"|no)\b|不|仅|只"
 )
 _SHORTEST = 20
+# Each says about as much as two of others.
+_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+# Said to a model, and not of what the tool does.
+_SPEAKS_TO_MODELS = frozenset(("override", "pose", "order", "exfiltration"))
+_EXAMPLE = re.compile("(?i)e\\.g\\.|for example|such as|例如|比如|譬如|示例|如：")
 
 
 def check(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -60,36 +74,43 @@ def check(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     schema = content.get("inputSchema")
     if not isinstance(schema, Mapping):
         return
-    name, description = str(content.get("name") or ""), content.get("description")
-    text = description.strip() if isinstance(description, str) else ""
-    parts = [part.lower() for part in _PARTS.findall(name)]
+    description = content.get("description")
+    text = as_read(description).strip() if isinstance(description, str) else ""
+    parts = name_parts(content)
     if len(parts) < 2 and (not parts or len(parts[0]) < 3 or parts[0] in _VAGUE):
         yield "unclear-name", "name"
-    if len(text) < _SHORTEST or text.lower().rstrip(".") == " ".join(parts):
+    if _length(text) < _SHORTEST or text.lower().rstrip(".") == " ".join(parts):
         yield "no-description", "description"
-    elif not _NOT.search(text):
+    elif not _says_what_not(text):
         yield "no-negative-scope", "description"
     if len(set(parts) & {"and", "or"}) or _AND.match(text):
         yield "many-duties", "name" if set(parts) & {"and", "or"} else "description"
-    yield from _arguments(schema)
+    yield from _arguments(content, schema)
 
 
-def _arguments(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or not properties:
-        return
-    has_example = bool(schema.keys() & {"examples", "example"})
-    for name, one in properties.items():
-        if not isinstance(one, Mapping):
-            continue
-        where = f"inputSchema.properties.{name}"
-        if not str(one.get("description") or "").strip():
-            yield "no-argument-description", where
-        limited = {"enum", "const", "pattern", "format", "maxLength", "$ref"}
-        if one.get("type") == "string" and not one.keys() & limited:
-            yield "no-limits", where
-        said = str(one.get("description") or "").lower()
-        has_example = has_example or bool(one.keys() & {"examples", "example", "default", "enum"})
-        has_example = has_example or "e.g." in said or "for example" in said or "such as" in said
-    if not has_example:
+def _length(text: str) -> int:
+    return len(text) + len(_WIDE.findall(text))
+
+
+def _says_what_not(text: str) -> bool:
+    """Also in an order to the model there is a "not", which says nothing of the tool."""
+    if not _NOT.search(text):
+        return False
+    found = (one for one in instructions.sentences(text) if _NOT.search(one))
+    return any(_SPEAKS_TO_MODELS.isdisjoint(instructions.rules(one)) for one in found)
+
+
+def _arguments(content: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    found = list(arguments(content))
+    for one in found:
+        if not one.said:
+            yield "no-argument-description", one.where
+        if one.is_free_text(LIMITS):
+            yield "no-limits", one.where
+    has_example = schema.keys() & EXAMPLES or any(map(_has_example, found))
+    if found and not has_example:
         yield "no-example", "inputSchema"
+
+
+def _has_example(one: Argument) -> bool:
+    return one.has_example or _EXAMPLE.search(one.said) is not None

@@ -1,4 +1,5 @@
-"""All that a value says as text: also numbers, and what JSON or base64 within its texts holds.
+"""All that a value says as text: also numbers, and what JSON, base64, hexadecimal digits, percent
+encoding or escapes within its texts hold.
 
 Each level of nesting is at most as large as the one before, and levels are few: the time is linear
 in the size of the value.
@@ -12,12 +13,23 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
-# JSON or base64 in a text, whose texts hold some again.
+# Such a text in a text, whose texts hold some again.
 LEVELS_MAX = 4
 # Shorter base64 has no room for a secret.
 _SHORTEST = 20
 _BASE64 = re.compile(r"(?:data:[^,]{0,200};base64,)?([A-Za-z0-9+/_\-\s]{20,}+)(?:={1,2}\s*)?")
+# Within a sentence or an address.
+_BASE64_WITHIN = re.compile(r"(?<![A-Za-z0-9+/_\-])[A-Za-z0-9+/_\-]{20,}+={0,2}")
+# In lines, as mails have it: what begins in one goes on in the next.
+_BASE64_LINES = re.compile(
+    r"(?<![A-Za-z0-9+/_\-])(?:[A-Za-z0-9+/_\-]{20,100}+\r?\n[ \t]{0,9}+)+"
+    r"[A-Za-z0-9+/_\-]{1,100}+={0,2}"
+)
+_HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){16,}+(?![0-9A-Fa-f])")
+# Of JSON that is cut off, or stands in a text; and as programs write bytes.
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
 _URL_SAFE = str.maketrans("-_", "+/")
 _CONTAINERS = ("{", "[", '"')
 
@@ -38,6 +50,12 @@ def texts_within(value: Any) -> Iterator[NamedText]:
         found = [(name, inner) for name, text in texts for inner in _decoded(text)]
     if any(_says_something(inner) for _name, inner in found):
         raise NestedTooDeep
+
+
+def texts_in_base64(text: str) -> Iterator[str]:
+    """Sentences that stand in a text as base64."""
+    for one in _BASE64_WITHIN.findall(text) if len(text) >= _SHORTEST else ():
+        yield from (plain for plain in _of_base64(one) if " " in plain and plain.isprintable())
 
 
 def _says_something(decoded: Any) -> bool:
@@ -68,10 +86,34 @@ def _write_number(number: float) -> str:
 
 
 def _decoded(text: str) -> Iterator[Any]:
-    if text.lstrip()[:1] in _CONTAINERS:
-        yield from _of_json(text)
-    elif len(text) >= _SHORTEST and (match := _BASE64.fullmatch(text)):
-        yield from _of_base64(match[1])
+    if text.lstrip()[:1] in _CONTAINERS and (found := [*_of_json(text)]):
+        yield from found
+        return
+    if len(text) >= _SHORTEST:
+        whole = _BASE64.fullmatch(text)
+        for one in [whole[1]] if whole else _base64_within(text):
+            yield from _of_base64(one)
+        for one in _HEX.findall(text):
+            yield from _of_hex(one)
+    if "%" in text and (plain := unquote(text)) != text:
+        yield plain
+    if "\\" in text and (plain := _ESCAPE.sub(_unescaped, text)) != text:
+        yield plain
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return chr(int(match[1] or match[2], 16))
+
+
+def _base64_within(text: str) -> list[str]:
+    return _BASE64_WITHIN.findall(text) + (_BASE64_LINES.findall(text) if "\n" in text else [])
+
+
+def _of_hex(text: str) -> Iterator[str]:
+    """Yields the text that hexadecimal digits spell; those of a hash spell none."""
+    body = bytes.fromhex(text)
+    if body.isascii() and (plain := body.decode()).isprintable():
+        yield plain
 
 
 def _of_json(text: str) -> Iterator[Any]:

@@ -8,22 +8,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from math import isfinite
 from unicodedata import normalize
 from urllib.parse import SplitResult, urlsplit
 
-_LOCAL = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "localdomain")
+# Ends of names in somebody's own network: reserved for it (RFC 6762, ICANN), or used so.
+_LOCAL = frozenset(
+    (
+        *("localhost", "local", "internal", "intranet", "lan", "localdomain", "arpa", "onion"),
+        *("private", "corp", "home", "mail", "svc", "consul", "cluster", "test", "invalid"),
+        *("domain", "router", "workgroup", "belkin", "dhcp", "alt", "nomad"),
+    )
+)
+# Public by its number, and answered by the host that a machine of Azure runs on.
+_OF_HOSTS = frozenset([IPv4Address("168.63.129.16")])
 _NAT64 = IPv6Network("64:ff9b::/96")
 # All other IPv6 addresses are of special use, or nobody's yet (RFC 4291, RFC 8215).
 _GIVEN_OUT = IPv6Network("2000::/3")
 _is_visible_ascii = re.compile(r"[\x21-\x7e]+").fullmatch
-_is_word = re.compile(r"[A-Za-z0-9_@:,./][A-Za-z0-9_@%+=:,./-]*").fullmatch
+# An @ in front names a file to many programs.
+_is_word = re.compile(r"[A-Za-z0-9_:,./][A-Za-z0-9_@%+=:,./-]*").fullmatch
 _assigns = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*\+?=").match
 # Of POSIX, bash, ksh and zsh, in the first place of a command.
 _is_shell_word = re.compile(
     "if|then|else|elif|fi|do|done|case|esac|while|until|for|in|select|function|time|coproc"
     "|foreach|repeat|end|nocorrect|noglob|namespace|always"
+).fullmatch
+# Commands of the shell itself that run, read or change what comes after them.
+_is_builtin = re.compile(
+    r"[.:]|alias|autoload|bg|bind|break|builtin|caller|cd|chdir|command|compgen|complete|compopt"
+    r"|continue|declare|dirs|disable|disown|emulate|enable|eval|exec|exit|export|fc|fg|float"
+    r"|functions|getopts|hash|history|integer|jobs|kill|let|local|logout|mapfile|popd|pushd|read"
+    r"|readarray|readonly|return|set|setopt|shift|shopt|source|suspend|trap|typeset|ulimit|umask"
+    r"|unalias|unfunction|unset|unsetopt|wait|zmodload"
 ).fullmatch
 _is_host = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*").fullmatch
 _is_number = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?").fullmatch
@@ -37,11 +55,14 @@ def path_within(path: str, root: str) -> bool:
     """
     if normalize("NFKC", path) != path or not path.isprintable():
         return False
-    if any(part in path for part in ("\\", "%", "~", "$", "*", "?")):
+    # Patterns, and what servlets cut off: `..;` is a way up to them.
+    if any(part in path for part in "\\%~$*?{}[];|`"):
         return False
     parts, wanted = path.rstrip("/").split("/"), root.rstrip("/").split("/")
     is_plain = path.startswith("/") and root.startswith("/")
-    return is_plain and not {"..", "."} & {*parts} and parts[: len(wanted)] == wanted
+    # Some systems take no notice of spaces, or of more dots: `.. ` is a way up to them.
+    is_plain = is_plain and not any(part.strip(" .") == "" != part for part in parts)
+    return is_plain and parts[: len(wanted)] == wanted
 
 
 def url_host_in(url: str, hosts: Sequence[str]) -> bool:
@@ -84,7 +105,7 @@ def is_private_address(address: str) -> bool:
     host = _plain_host(parts) if parts else ""
     if not host:
         return True
-    if any(host == name or host.endswith(f".{name}") for name in _LOCAL):
+    if host.rpartition(".")[2] in _LOCAL:
         return True
     found = _ip(host)
     if found is None:
@@ -93,7 +114,8 @@ def is_private_address(address: str) -> bool:
     inner = _carried(found)
     if isinstance(inner, IPv6Address) and inner not in _GIVEN_OUT:
         return True
-    return not (found.is_global and inner.is_global) or inner.is_multicast
+    is_public = found.is_global and inner.is_global and inner not in _OF_HOSTS
+    return not is_public or inner.is_multicast
 
 
 def _carried(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
@@ -134,12 +156,23 @@ def _legacy(part: str) -> int:
 def shell_safe(text: str) -> bool:
     """Whether a shell reads the text as one word without a meaning of its own, wherever in a
     command it stands, and a program does not read it as an option."""
-    has_meaning = _is_shell_word(text) or _assigns(text)
+    has_meaning = _is_shell_word(text) or _is_builtin(text) or _assigns(text)
     return _is_word(text) is not None and not has_meaning
 
 
 def max_amount(amount: float | str, most: float) -> bool:
-    """Whether the amount is a finite number from 0 to `most`; text counts if it is one."""
+    """Whether the amount is a finite number from 0 to `most`; text counts if it is one. Each
+    digit counts: nothing is rounded."""
     if isinstance(amount, bool) or (isinstance(amount, str) and not _is_number(amount)):
         return False
-    return isfinite(value := float(amount)) and 0 <= value <= most
+    try:
+        value, bound = _exact(amount), _exact(most)
+    except (InvalidOperation, ValueError):
+        return False
+    # A bound of inf takes any number, and NaN is no number and no bound.
+    return value.is_finite() and not bound.is_nan() and 0 <= value <= bound
+
+
+def _exact(amount: float | str) -> Decimal:
+    """A number as it is written: 0.3 is not the fraction of two that is nearest to it."""
+    return Decimal(repr(amount) if isinstance(amount, float) else amount)

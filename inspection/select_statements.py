@@ -5,6 +5,7 @@ Loading this takes 40 MB and a third of a second: only processes do whose rules 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -16,10 +17,14 @@ from sqlglot.dialects import Postgres
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from core.kept_english import gettext as _
+
 # It would write statements that it does not know into the log.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 SQL_MAX = 4000
+# MySQL and MariaDB run what these comments hold.
+_RUN_COMMENTS = re.compile(r"/\*(?:M?!|\+)")
 # What the parser may do: it tries several readings of what is nested, and twice as many with each
 # level. Without such readings a statement takes about as many steps as it has words; so many take
 # some 30 ms.
@@ -51,13 +56,15 @@ def sql_is_select(text: str, functions: Sequence[str]) -> bool:
     It is no sandbox: views, operators, casts and types run code of the database's own.
     """
     if len(text) > SQL_MAX:
-        raise ValueError(f"the statement is longer than {SQL_MAX} characters")
+        raise ValueError(_("the statement is longer than %(most)d characters") % {"most": SQL_MAX})
+    if _RUN_COMMENTS.search(text):
+        return False
     known = frozenset(name.lower() for name in functions)
     try:
         tokens = sqlglot.tokenize(text, read="postgres")
         statements = BoundedParser().parse(tokens, text)
     except (RecursionError, TooMuch) as error:
-        raise ValueError("the statement is too long or nested too deeply to be read") from error
+        raise ValueError(_("the statement is too long or nested too deeply to be read")) from error
     except SqlglotError:
         return False
     if len(statements) != 1 or not isinstance(statements[0], sql.Query):
@@ -73,7 +80,8 @@ def sql_is_select(text: str, functions: Sequence[str]) -> bool:
 def _written_calls(tokens: list[Token]) -> set[str]:
     """Names that stand before a parenthesis: several may be one function to the parser."""
     return {
-        token.text.lower()
+        # In quotes a name keeps its capitals: `"Lower"` is another function than lower.
+        token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
         for token, following in pairwise(tokens)
         if following.token_type == TokenType.L_PAREN
         and token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
@@ -159,15 +167,22 @@ class Attributes(NamedTuple):
         if isinstance(node, sql.Dot):
             # The type of what stands before is not known.
             attribute = node.expression
-            return isinstance(attribute, sql.Star) or attribute.name.lower() in self.known
+            return isinstance(attribute, sql.Star) or _function_name(attribute) in self.known
         if isinstance(node, sql.Column | sql.Table) and isinstance(node.this, sql.Identifier):
-            return self._is_column(node, node.name.lower()) or node.name.lower() in self.known
+            return (
+                self._is_column(node, node.name.lower()) or _function_name(node.this) in self.known
+            )
         return True
 
     def _is_column(self, node: sql.Column | sql.Table, name: str) -> bool:
         if isinstance(node, sql.Table) or not node.table:
             return node.this.quoted or name not in _VALUES
         return name not in OF_ROWS and node.table.lower() not in self.values
+
+
+def _function_name(node: sql.Expr) -> str:
+    is_quoted = isinstance(node, sql.Identifier) and node.quoted
+    return node.name if is_quoted else node.name.lower()
 
 
 def _has_rows(source: sql.Expr | None) -> bool:

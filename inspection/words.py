@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from core.english import gettext as _
+from inspection.patterns import parsed
 from inspection.results import HiddenText, Marking, ResultRules, SchemaCheck
 
 
@@ -27,9 +28,8 @@ def _sentences(rules: ResultRules) -> Iterator[str]:
     if rules.personal:
         yield _("Personal data is masked.")
     if rules.patterns:
-        yield _("Matches of %(n)d patterns of its operator are masked.") % {
-            "n": len(rules.patterns.strip().splitlines())
-        }
+        names = ", ".join(one.name for one in parsed(rules.patterns))
+        yield _("Matches of its operator's patterns are masked: %(names)s.") % {"names": names}
     if rules.tracebacks:
         yield _("Tracebacks are left out.")
     if rules.links:

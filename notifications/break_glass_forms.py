@@ -12,6 +12,7 @@ from accounts.models import User
 from approvals.break_glass import REASON_MAX, REASON_MIN, seconds
 from approvals.models import Approval
 from notifications.models import MailRecipient, PushDevice
+from notifications.subscriptions import is_allowed
 
 
 class BreakGlassForm(forms.Form):
@@ -31,7 +32,8 @@ class BreakGlassForm(forms.Form):
     def __init__(self, approval: Approval, person: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         reached = Q(pk__in=MailRecipient.objects.reachable().values("person"))
-        reached |= Q(pk__in=PushDevice.objects.reachable().values("person"))
+        devices = PushDevice.objects.reachable().values_list("person", "host")
+        reached |= Q(pk__in={pk for pk, host in devices if is_allowed(host)})
         found = seconds(approval, person).filter(reached)
         self.fields["second"].queryset = found  # type: ignore[attr-defined]
 

@@ -22,6 +22,8 @@ Format = Webhook.Format
 # Discord: no previews of links (SUPPRESS_EMBEDS).
 _NO_PREVIEW = 1 << 2
 _SHOWN_OF_ADDRESS = 4
+# Slack: of one section.
+_FIELDS_MAX = 10
 
 
 def request(
@@ -80,11 +82,11 @@ def slack_message(message: ChatMessage, *last: Body) -> Body:
     """`last`: the blocks below those that say what it is about."""
     headline = _as_code(message.headline, slack_escaped)
     blocks: list[Body] = [slack_section(headline)]
-    if message.lead:
-        blocks.append(slack_section(_as_code(message.lead, slack_escaped)))
-    if message.facts:
-        fields = [_slack_text(_as_code(one, slack_escaped)) for one in message.facts]
-        blocks.append({"type": "section", "fields": fields})
+    for line in filter(None, (message.notice, message.lead)):
+        blocks.append(slack_section(_as_code(line, slack_escaped)))
+    fields = [_slack_text(_as_code(one, slack_escaped)) for one in message.facts]
+    for at in range(0, len(fields), _FIELDS_MAX):
+        blocks.append({"type": "section", "fields": fields[at : at + _FIELDS_MAX]})
     shown = [*blocks, *last]
     return {"text": headline, "blocks": shown, "unfurl_links": False, "unfurl_media": False}
 

@@ -12,23 +12,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import orjson
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from approvals.models import Approval
 from audit.models import Entry
-from core.text import revealed
+from notifications import headlines
 from notifications.events import Event
-from notifications.mail_body import MailText
+from notifications.mail_body import MailText, on_one_line
 from notifications.mail_texts import ROLE_CHANGES, describe, names_of_role
 from notifications.models import Delivery
 from notifications.outcomes import DECIDED, NotNeeded
-from notifications.payloads import link
+from notifications.payloads import entry_of, link
 from notifications.recipients import ASKED
 
 # In units of UTF-16, as Telegram and Discord count. A whole message then fits every channel:
 # Discord's 2,000 are the least.
 VALUE_MAX = 120
 LEAD_MAX = 300
+# Of all arguments together; each has the same share.
+ARGUMENTS_MAX = 300
+ARGUMENTS_SHOWN = 6
+ARGUMENT_NAME_MAX = 24
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
 
@@ -49,9 +55,12 @@ class ChatMessage:
     action: str
     lead: Line = field(default_factory=list)
     facts: list[Line] = field(default_factory=list)
+    notice: Line = field(default_factory=list)
 
     def lines(self) -> Iterator[Line]:
         yield self.headline
+        if self.notice:
+            yield self.notice
         if self.lead:
             yield self.lead
         yield from self.facts
@@ -59,7 +68,7 @@ class ChatMessage:
 
 def compose(delivery: Delivery) -> ChatMessage:
     """In the language that is active. Raises NotNeeded."""
-    entry, event = Entry.objects.get(pk=delivery.entry_id), Event(delivery.event)
+    entry, event = entry_of(delivery), Event(delivery.event)
     if event == Event.TEST:
         said = _("This is a test message: notifications arrive here.")
         return ChatMessage([MessagePart(said)], link(delivery), _("Open the notifications"))
@@ -75,6 +84,7 @@ def compose(delivery: Delivery) -> ChatMessage:
             *([MessagePart(f"{label}: "), _foreign(value)] for label, value in described.facts),
             *(_arguments(described) if _takes_arguments(delivery) else []),
         ],
+        [MessagePart(described.notice)] if described.notice else [],
     )
 
 
@@ -83,38 +93,33 @@ def _takes_arguments(delivery: Delivery) -> bool:
 
 
 def _arguments(described: MailText) -> list[Line]:
-    """On one line, as much as there is room for."""
+    """Each on a line of its own: no value passes for another argument, or takes its room."""
     if not described.arguments:
         return []
-    said = "; ".join(f"{name}: {value}" for name, value in described.arguments)
-    return [[MessagePart(f"{_('Arguments')}: "), _foreign(said, LEAD_MAX)]]
+    lines = [[MessagePart(_("Arguments:"))]]
+    shown = described.arguments[:ARGUMENTS_SHOWN]
+    lines += [_argument(name, value, ARGUMENTS_MAX // len(shown)) for name, value in shown]
+    left = len(described.arguments) - len(shown) + described.arguments_left_out
+    if left:
+        said = ngettext("%(n)d argument is not shown", "%(n)d arguments are not shown", left)
+        lines.append([MessagePart(said % {"n": left})])
+    return lines
+
+
+def _argument(name: str, value: str, most: int) -> Line:
+    called = _foreign(name, ARGUMENT_NAME_MAX)
+    quoted = orjson.dumps(on_one_line(value)).decode()
+    clipped = _clipped(quoted, most - ARGUMENT_NAME_MAX)
+    end = "" if clipped == quoted else '"'
+    return [called, MessagePart(": "), MessagePart(clipped + end, is_foreign=True)]
 
 
 def _headline(entry: Entry, event: Event) -> Line:
-    match event, entry.action:
-        case Event.APPROVAL_NEEDED, "approval.widened":
-            said = _("Others may decide %(tool)s for %(agent)s too by now.")
-        case Event.APPROVAL_NEEDED, _action:
-            said = _("%(agent)s asks for approval of %(tool)s.")
-        case Event.APPROVAL_REMINDER, _action:
-            said = _("Still pending, and about to expire: %(tool)s for %(agent)s.")
-        case Event.APPROVAL_EXPIRED, _action:
-            said = _("Nobody decided in time: %(tool)s for %(agent)s expired.")
-        case Event.APPROVAL_WITHDRAWN, "call.withdrawn":
-            said = _("%(actor)s withdrew %(tool)s for %(agent)s.")
-        case Event.APPROVAL_WITHDRAWN, _action:
-            said = _("%(tool)s for %(agent)s was superseded: nobody can approve it any more.")
-        case Event.APPROVAL_DECIDED, "call.approved":
-            said = _("%(actor)s approved %(tool)s for %(agent)s.")
-        case Event.APPROVAL_DECIDED, _action:
-            said = _("%(actor)s denied %(tool)s for %(agent)s.")
-        case Event.BREAK_GLASS_USED, _action:
-            said = _("Break-glass: %(actor)s let %(tool)s run for %(agent)s.")
-        case Event.ROLE_CHANGED, action:
-            return _filled(str(ROLE_CHANGES[action]), names_of_role(entry))
-        case _:
-            return [MessagePart(str(event.label))]
-    return _filled(said, {"agent": entry.agent, "tool": entry.tool, "actor": entry.actor})
+    if event == Event.ROLE_CHANGED:
+        return _filled(str(ROLE_CHANGES[entry.action]), names_of_role(entry))
+    if said := headlines.template(entry, event):
+        return _filled(said, headlines.names(entry))
+    return [MessagePart(str(event.label))]
 
 
 def _filled(said: str, names: dict[str, str]) -> Line:
@@ -126,8 +131,7 @@ def _filled(said: str, names: dict[str, str]) -> Line:
 
 def _foreign(text: str, most: int = VALUE_MAX) -> MessagePart:
     """On one line, with hidden characters written out."""
-    shown = " ".join(revealed(text).split())
-    return MessagePart(_clipped(shown, most) or "—", is_foreign=True)
+    return MessagePart(_clipped(on_one_line(text), most) or "—", is_foreign=True)
 
 
 def _clipped(text: str, most: int) -> str:

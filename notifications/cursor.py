@@ -1,5 +1,6 @@
 """Reads committed entries once, in whatever order they commit, and makes deliveries of them.
-Acts of people are joined to the messages that led to them.
+Acts of people are joined to the messages that led to them, and a changed time zone moves the
+messages that wait for quiet hours.
 
 Ids are given out before entries commit: one with a lower id may come after one with a higher. So
 entries beyond `reached` are remembered one by one, and `reached` follows once every transaction
@@ -16,7 +17,7 @@ from django.db import connection, transaction
 
 from audit.models import Entry
 from notifications.acts import ACTS, note_acts
-from notifications.deliveries import create_for
+from notifications.deliveries import ZONE_SET, create_for, follow_time_zones
 from notifications.events import BY_ACTION
 from notifications.models import EntryCursor
 
@@ -66,6 +67,7 @@ def read_entries() -> int:
     entries = _entries(ids)
     create_for(entries)
     note_acts(entries)
+    follow_time_zones(entries)
     _move(cursor, snapshot, ids)
     return len(ids)
 
@@ -92,7 +94,7 @@ def _new(known: EntryCursor) -> list[int]:
     given: dict[str, Any] = {
         "reached": known.reached,
         "seen": known.seen,
-        "actions": [*BY_ACTION, *ACTS],
+        "actions": [*BY_ACTION, *ACTS, ZONE_SET],
         "most": BATCH,
     }
     with connection.cursor() as cursor:

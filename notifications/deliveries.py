@@ -7,14 +7,19 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.contrib.auth.models import Group
 from django.db import connection, models, transaction
 from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.models import User
+from accounts.role_changes import deciding_groups
+from approvals.models import Approval
 from audit.models import ClockTime, Entry
-from notifications import escalation
-from notifications.delivery_entries import note_sent
+from core.english import gettext as _
+from notifications import begun_delegations, escalation
+from notifications.delivery_entries import note_dropped, note_given_up, note_sent
 from notifications.events import Event, event_of
 from notifications.models import Delivery, MailRecipient, PushDevice, Webhook
 from notifications.recipients import Audience
@@ -34,14 +39,22 @@ GATHERING = timedelta(seconds=60)
 # left.
 REMIND_BEFORE_S = 900
 REMIND_SHARE = 0.25
+# Calls of one look.
+REMIND_MOST = 100
 # Whoever gets more mail than this on pending calls, within so long, gets one mail for all that come
 # in the next minutes.
 DIGEST_ABOVE = 5
 DIGEST_MAX = 100
 DIGEST_WITHIN = timedelta(minutes=10)
 DIGEST_AFTER = timedelta(minutes=2)
+# And not longer than this share of the time that is left to decide.
+DIGEST_SHARE = 0.25
+# A person's quiet hours are by the clock of their time zone.
+ZONE_SET = "person.time_zone_set"
 # What was delivered is kept for so long.
 KEPT = timedelta(days=30)
+# And what was given up, unless somebody sends it again or dismisses it.
+DEAD_KEPT = timedelta(days=90)
 
 CLAIM = """
     UPDATE notifications_delivery
@@ -53,36 +66,55 @@ CLAIM = """
     RETURNING id
 """
 EXPIRING = """
-    SELECT a.call_id, (
+    SELECT a.call_id, a.decide_by, (
         SELECT e.id FROM audit_entryrow e WHERE e.call_id = a.call_id AND e.seq = 1)
     FROM approvals_approval a JOIN calls_call c ON c.id = a.call_id
     WHERE a.state = 'waiting' AND c.clock_stopped_at IS NULL
       AND a.decide_by > clock_timestamp()
       AND a.decide_by <= clock_timestamp()
         + least(make_interval(secs => %s), (a.decide_by - a.asked_at) * %s)
+      AND a.call_id <> ALL(%s)
       AND NOT EXISTS (
         SELECT FROM notifications_delivery d
         WHERE d.call_id = a.call_id AND d.event = 'approval.reminder')
-    ORDER BY a.decide_by LIMIT 100
+    ORDER BY a.decide_by LIMIT %s
 """
 
 
 def create_for(entries: Iterable[Entry]) -> None:
     """In the caller's transaction, which also remembers that they were read."""
     made = [(one, event) for one in entries if (event := event_of(one.action, one.from_state))]
+    made = [(one, event) for one, event in made if not _has_own_entries(one)]
     if made:
         _store(made)
 
 
-def create_reminders() -> int:
-    """For each pending call that expires soon, once; how many calls they are."""
+def _has_own_entries(entry: Entry) -> bool:
+    """Whether it says of groups only what each of them has an entry for, since it decides."""
+    details = entry.details or {}
+    if entry.action != "person.groups_set" or "after" not in details:
+        return False
+    changed = {*details["before"]} ^ {*details["after"]}
+    deciding = deciding_groups(Group.objects.filter(name__in=changed))
+    return changed == {one.name for one in deciding}
+
+
+def create_reminders(done: dict[UUID, datetime] | None = None) -> int:
+    """For each pending call that expires soon, once; how many calls they are. `done`: when the
+    calls of earlier looks expire. Those of which nobody wants a reminder would come again at each
+    look, before all others."""
+    done = {} if done is None else done
+    for call in [call for call, expires_at in done.items() if expires_at < timezone.now()]:
+        del done[call]
     with connection.cursor() as cursor:
-        cursor.execute(EXPIRING, [REMIND_BEFORE_S, REMIND_SHARE])
-        ids = [entry for _call, entry in cursor.fetchall() if entry]
+        cursor.execute(EXPIRING, [REMIND_BEFORE_S, REMIND_SHARE, list(done), REMIND_MOST])
+        rows = cursor.fetchall()
+    ids = [entry for _call, _expires_at, entry in rows if entry]
     entries = list(Entry.objects.filter(pk__in=ids)) if ids else []
     if entries:
         with transaction.atomic():
             _store([(one, Event.APPROVAL_REMINDER) for one in entries])
+    done.update((call, expires_at) for call, expires_at, _entry in rows)
     return len(entries)
 
 
@@ -103,6 +135,19 @@ def create_escalated() -> int:
         receivers = escalation.go_on(one, entry, audience)
         _insert([_delivery(entry, Event.APPROVAL_NEEDED, to) for to in receivers])
     return len(due)
+
+
+@transaction.atomic
+def create_for_delegates() -> int:
+    """For the calls that were pending as delegations began; how many delegations began."""
+    begun = begun_delegations.claim()
+    if not begun:
+        return 0
+    audience = Audience()
+    for one in begun:
+        found = begun_delegations.receivers(one, audience)
+        _insert([_delivery(entry, Event.APPROVAL_NEEDED, to) for entry, to in found])
+    return len(begun)
 
 
 def create_test(
@@ -148,7 +193,7 @@ def _delivery(entry: Entry, event: Event, to: MailRecipient | Webhook | PushDevi
 def _gathered(made: list[Delivery]) -> Iterator[Delivery]:
     """Those that are stored: where one reader would get many, later ones wait for each other."""
     reviews = _Reviews()
-    asked = _asked_lately(made)
+    asked, ends = _asked_lately(made), _ends(made)
     for one in made:
         if one.event == Event.DEFINITION_REVIEW and not one.webhook_id:
             if not reviews.is_first(one):
@@ -157,8 +202,21 @@ def _gathered(made: list[Delivery]) -> Iterator[Delivery]:
         elif one.event == Event.APPROVAL_NEEDED and one.person_id:
             asked[one.person_id] += 1
             if asked[one.person_id] > DIGEST_ABOVE:
-                one.next_at = timezone.now() + DIGEST_AFTER
+                one.next_at = _digest_at(ends.get(one.call_id))
         yield one
+
+
+def _ends(made: list[Delivery]) -> dict[UUID | None, datetime]:
+    """Until when these calls can be decided."""
+    calls = {one.call_id for one in made if one.event == Event.APPROVAL_NEEDED and one.person_id}
+    found = Approval.objects.filter(pk__in=calls - {None}) if calls else Approval.objects.none()
+    return dict(found.values_list("pk", "decide_by"))
+
+
+def _digest_at(decide_by: datetime | None) -> datetime:
+    now = timezone.now()
+    left = max((decide_by - now) * DIGEST_SHARE, timedelta(0)) if decide_by else DIGEST_AFTER
+    return now + min(left, DIGEST_AFTER)
 
 
 class _Reviews:
@@ -182,10 +240,11 @@ class _Reviews:
 def _asked_lately(made: list[Delivery]) -> Counter[int | None]:
     """How many pending calls each of these readers was told of by mail just now."""
     readers = {one.person_id for one in made if one.event == Event.APPROVAL_NEEDED}
-    lately = Delivery.objects.filter(
+    # No index helps where the time is that of the clock, which goes on while rows are read.
+    lately = Delivery.objects.order_by().filter(
         event=Event.APPROVAL_NEEDED,
         person__in=readers - {None},
-        created_at__gt=ClockTime() - DIGEST_WITHIN,
+        created_at__gt=Now() - DIGEST_WITHIN,
     )
     return Counter(lately.values_list("person_id", flat=True))
 
@@ -237,12 +296,34 @@ def mark_sent(delivery: Delivery, receipt: str = "") -> None:
         note_sent(delivery)
 
 
+@transaction.atomic
 def drop(delivery: Delivery, why: str) -> None:
-    _end(delivery, Delivery.State.DROPPED, why)
+    if _end(delivery, Delivery.State.DROPPED, why):
+        note_dropped(delivery, why)
 
 
+@transaction.atomic
 def give_up(delivery: Delivery, why: str) -> None:
-    _end(delivery, Delivery.State.DEAD, why)
+    # Also where it went with its device, which is gone.
+    if _end(delivery, Delivery.State.DEAD, why) or not Delivery.objects.contains(delivery):
+        note_given_up(delivery, why)
+    _ask_others(delivery)
+
+
+def _ask_others(delivery: Delivery) -> None:
+    """Where its reader is told of the pending call in no other way: whoever comes next, or all."""
+    reader = delivery.reader
+    if reader is None or not delivery.call_id or delivery.event != Event.APPROVAL_NEEDED:
+        return
+    same = Delivery.objects.filter(call_id=delivery.call_id, event=delivery.event)
+    theirs = same.filter(Q(person=reader) | Q(device__person=reader)).exclude(pk=delivery.pk)
+    if theirs.filter(state__in=[Delivery.State.PENDING, Delivery.State.SENT]).exists():
+        return
+    if escalation.hurry(delivery.call_id):
+        return
+    if entry := Entry.objects.filter(pk=delivery.entry_id).first():
+        receivers = escalation.everybody(entry, Audience())
+        _insert([_delivery(entry, Event.APPROVAL_NEEDED, one) for one in receivers])
 
 
 def retry_later(
@@ -271,13 +352,33 @@ def release(person: User) -> None:
     Delivery.objects.pending().filter(theirs, attempts=0).update(next_at=ClockTime())
 
 
+def follow_time_zones(entries: Iterable[Entry]) -> None:
+    """Messages that wait for quiet hours in a former time zone are looked at again. Runs in the
+    transaction that remembers that the entries were read."""
+    moved = {one.actor_id or 0 for one in entries if one.action == ZONE_SET}
+    for person in User.objects.filter(pk__in=moved, do_not_disturb__isnull=False):
+        release(person)
+
+
 def send_again(delivery: Delivery) -> bool:
     """Queues it once more with the same id; False if it is not repeatable."""
-    known = Delivery.objects.repeatable().filter(pk=delivery.pk).values("pk")
-    return bool(
-        Delivery.objects.filter(pk__in=known).update(
-            state=Delivery.State.PENDING, attempts=0, next_at=ClockTime(), ended_at=None
-        )
+    return bool(_queue(Delivery.objects.repeatable().filter(pk=delivery.pk)))
+
+
+def send_all_again(receiver: str) -> int:
+    """How many of those that were given up are queued once more."""
+    return _queue(Delivery.objects.dead().going_to(receiver))
+
+
+def dismiss(dead: models.QuerySet[Delivery]) -> int:
+    """How many of these that were given up are not needed any more."""
+    why = _("It was given up, and dismissed.")
+    return dead.filter(state=Delivery.State.DEAD).update(state=Delivery.State.DROPPED, error=why)
+
+
+def _queue(ended: models.QuerySet[Delivery]) -> int:
+    return Delivery.objects.filter(pk__in=ended.values("pk")).update(
+        state=Delivery.State.PENDING, attempts=0, next_at=ClockTime(), ended_at=None
     )
 
 
@@ -287,14 +388,16 @@ def drop_all(why: str) -> int:
 
 
 def remove_old(most: int = 1000) -> int:
-    ended = Delivery.objects.exclude(state__in=[Delivery.State.PENDING, Delivery.State.DEAD])
-    old = ended.filter(ended_at__lt=timezone.now() - KEPT).values_list("pk", flat=True)
-    removed, _each = Delivery.objects.filter(pk__in=list(old[:most])).delete()
+    now, dead = timezone.now(), Q(state=Delivery.State.DEAD)
+    is_old = ~dead & Q(ended_at__lt=now - KEPT) | dead & Q(ended_at__lt=now - DEAD_KEPT)
+    ended = Delivery.objects.exclude(state=Delivery.State.PENDING).filter(is_old)
+    old = list(ended.values_list("pk", flat=True)[:most])
+    removed, _each = Delivery.objects.filter(pk__in=old).delete()
     return removed
 
 
-def _end(delivery: Delivery, state: Delivery.State, why: str) -> None:
-    _own(delivery).update(state=state, ended_at=ClockTime(), error=why[:500])
+def _end(delivery: Delivery, state: Delivery.State, why: str) -> bool:
+    return bool(_own(delivery).update(state=state, ended_at=ClockTime(), error=why[:500]))
 
 
 def _own(delivery: Delivery) -> models.QuerySet[Delivery]:

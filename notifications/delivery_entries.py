@@ -37,6 +37,18 @@ def note_sent(delivery: Delivery) -> None:
         _record("notification.sent", delivery, SYSTEM)
 
 
+def note_given_up(delivery: Delivery, why: str) -> None:
+    """In the transaction that says so on the row."""
+    if delivery.event != Event.TEST:
+        _record("notification.given_up", delivery, SYSTEM, why)
+
+
+def note_dropped(delivery: Delivery, why: str) -> None:
+    """In the transaction that says so on the row."""
+    if delivery.event != Event.TEST:
+        _record("notification.dropped", delivery, SYSTEM, why)
+
+
 @transaction.atomic
 def note_follower(delivery: Delivery, person: User) -> None:
     """The person, signed in, followed its link."""

@@ -1,17 +1,20 @@
 """Steps of escalation policies: who is notified of a pending call first, and who later.
 
 Only people whose vote would count are notified, at any step: a policy never changes who may decide.
-Where a rule lets others decide after some minutes, an entry begins the steps of those as well.
+Where a rule lets others decide after some minutes, an entry begins the steps of those as well; an
+edit begins all steps again.
 Nothing waits in memory: a row says when the next step is due, and whichever worker sees it first
-takes it, in the transaction that makes the deliveries.
+takes it, in the transaction that makes the deliveries. While an emergency stop covers the call its
+clock is stopped here too: steps follow later by as much.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
-from django.db.models import Max
+from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -20,6 +23,7 @@ from approvals import delegations
 from approvals.eligibility import addressed
 from approvals.models import Approval
 from audit.models import ClockTime, Entry
+from calls.freezes import stopped_call, time_stopped
 from notifications.escalation_models import Escalation, EscalationPolicy, EscalationStep
 from notifications.events import Event
 from notifications.models import Delivery
@@ -39,12 +43,13 @@ def begin(entry: Entry, audience: Audience) -> list[Receiver]:
     run = _Run(entry, audience)
     for source in run.sources():
         run.advance(source, done_min=-1, known=None)
-    return audience.of(run.asked(), ASKING)
+    return run.receivers()
 
 
 def claim_due() -> list[Escalation]:
     """In the caller's transaction, which also makes the deliveries."""
-    due = Escalation.objects.filter(next_at__lte=ClockTime()).order_by("next_at", "pk")
+    due = Escalation.objects.filter(~stopped_call("call_id"), next_at__lte=ClockTime())
+    due = due.order_by("next_at", "pk")
     return list(due.select_for_update(skip_locked=True)[:BATCH])
 
 
@@ -52,24 +57,45 @@ def go_on(known: Escalation, entry: Entry, audience: Audience) -> list[Receiver]
     """Receivers of the steps that are due by now."""
     run = _Run(entry, audience)
     run.advance(known.source, done_min=known.done_min, known=known)
-    return audience.of(run.asked(), ASKING)
+    return run.receivers()
+
+
+def hurry(call_id: UUID) -> bool:
+    """Makes the next steps of the call due now, since somebody could not be notified; False if
+    none are left. They become due as early as their entry was written: no ordinary step is, so
+    that no emergency stop puts them off again."""
+    written = Entry.objects.filter(pk=OuterRef("entry_id")).values("at")[:1]
+    next_at = Coalesce(Subquery(written), ClockTime())
+    return bool(Escalation.objects.filter(call_id=call_id).update(next_at=next_at))
+
+
+def everybody(entry: Entry, audience: Audience) -> list[Receiver]:
+    """Receivers who may decide on the pending call, and were not notified of it."""
+    able = {one.pk for one in deciders(entry.call_id, audience.people(ASKING))}
+    return audience.ask(able - _asked_people(entry), timezone.now())
 
 
 class _Run:
     """One call, the people who may decide it, and whom its steps chose among them."""
 
     def __init__(self, entry: Entry, audience: Audience) -> None:
-        self.entry, self.now = entry, timezone.now()
+        self.entry, self.audience, self.now = entry, audience, timezone.now()
         waiting = Approval.objects.waiting().select_related("call")
         self.approval = waiting.filter(pk=entry.call_id).first()
         self.able = list(deciders(entry.call_id, audience.people(ASKING)))
         self.waiting = waiting_people(ASKING, self.now)
         self.held = delegations.of_call(self.approval.pk) if self.approval else []
         self.chosen: set[int] = set()
+        self.stopped_for = timedelta()
+        if self.approval:
+            self.stopped_for = time_stopped(self.approval.call, entry.at, self.now)
 
     def asked(self) -> set[int]:
         """People whom the steps chose, or their delegates."""
         return self._with_delegates(self.chosen)
+
+    def receivers(self) -> list[Receiver]:
+        return self.audience.ask(self.asked(), self.now)
 
     def _with_delegates(self, chosen: set[int]) -> set[int]:
         """A delegate who wants no messages now takes nobody's place."""
@@ -93,17 +119,21 @@ class _Run:
             self.chosen |= {one.pk for one in self._of(source)}
             self._remember(source, None, done_min, known)
             return
+        steps = [step for step in steps if step.after_min > done_min]
+        is_ordinary = known and known.next_at != self.entry.at
+        if is_ordinary and steps and self.stopped_for and self._at(steps[0]) > self.now:
+            # An emergency stop came between.
+            self._remember(source, steps[0], done_min, known)
+            return
         # The first of those that are left is due: so its row was claimed, or the call is new.
         reached = False
         for step in steps:
-            if step.after_min <= done_min:
-                continue
             if reached and self._at(step) > self.now:
                 self._remember(source, step, done_min, known)
                 return
             reached = self._take(step, source)
             done_min = step.after_min
-        if not reached:
+        if not (reached and self._can_suffice(source)):
             self.chosen |= {one.pk for one in self._of(source)}
         self._remember(source, None, done_min, known)
 
@@ -127,6 +157,20 @@ class _Run:
         self.chosen |= people
         return all(
             self._with_delegates(people & wanted) - self.waiting for wanted in self._clauses(source)
+        )
+
+    def _can_suffice(self, source: str) -> bool:
+        """Whether those who were notified, with the votes that there are, could meet each clause
+        that has this source."""
+        assert self.approval is not None
+        votes = self.approval.standing.filter(approve=True).select_related("person")
+        told = (self.asked() | _asked_people(self.entry)) - self.waiting
+        met = {one.person_id: one.person for one in votes}
+        people = [*met.values(), *(one for one in self.able if one.pk in told)]
+        return all(
+            any(sum(self._is_of(one, to.source) for one in people) >= to.approve for to in clause)
+            for clause in clauses(self.approval.open_thresholds)
+            if source in {one.source for one in clause}
         )
 
     def _clauses(self, source: str) -> list[set[int]]:
@@ -159,12 +203,20 @@ class _Run:
         return [one for one in self.able if one.pk == person]
 
     def _in_turn(self, source: str, people: int) -> Sequence[User]:
-        """Those who were asked longest ago, and not on this call."""
-        asked = _asked_at()
-        before = self.chosen | _asked_people(self.entry)
-        free = [one for one in self._reachable(self._of(source)) if one.pk not in before]
-        free.sort(key=lambda one: (asked.get(one.pk, 0.0), one.pk))
-        return free[:people]
+        """Those who were asked longest ago, and not on this call: they, or whoever is asked in
+        their place, so that a delegate has one turn and not two."""
+        asked, found = self.audience.asked_at, list[User]()
+        before = self.asked() | _asked_people(self.entry)
+        places = {one: self._with_delegates({one.pk}) for one in self._reachable(self._of(source))}
+
+        def turn(person: User) -> tuple[float, int]:
+            return max(asked.get(pk, 0.0) for pk in places[person]), person.pk
+
+        for one in sorted(places, key=turn):
+            if len(found) < people and not places[one] <= before:
+                found.append(one)
+                before |= places[one]
+        return found
 
     def _of(self, source: str) -> list[User]:
         """People whom the rule asks under this name, among those who may decide."""
@@ -181,7 +233,7 @@ class _Run:
         return [one for one in people if one.pk not in self.waiting]
 
     def _at(self, step: EscalationStep) -> datetime:
-        return self.entry.at + timedelta(minutes=step.after_min)
+        return self.entry.at + timedelta(minutes=step.after_min) + self.stopped_for
 
     def _remember(
         self, source: str, step: EscalationStep | None, done_min: int, known: Escalation | None
@@ -201,15 +253,10 @@ def _sources(rule: Rule) -> set[str]:
     return {one.get("from", "") for one in rule.thresholds or [{}]}
 
 
-def _asked_at() -> dict[int, float]:
-    """When each person was last notified of any pending call, in seconds."""
-    reader = Coalesce("person_id", "device__person_id")
-    asked = Delivery.objects.filter(event=ASKING, webhook__isnull=True)
-    rows = asked.values_list(reader).annotate(at=Max("created_at")).order_by()
-    return {pk: at.timestamp() for pk, at in rows}
-
-
 def _asked_people(entry: Entry) -> set[int]:
+    """People who were notified of the call before; of an edited one, since its edit."""
     reader = Coalesce("person_id", "device__person_id")
     asked = Delivery.objects.filter(call_id=entry.call_id, event=ASKING, webhook__isnull=True)
+    if entry.action == "call.amended":
+        asked = asked.filter(entry_id__gte=entry.pk)
     return set(asked.values_list(reader, flat=True))

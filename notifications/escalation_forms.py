@@ -24,7 +24,7 @@ Target = EscalationStep.Target
 
 
 class EscalationStepForm(forms.Form):
-    after = forms.IntegerField(label=_("After minutes"), min_value=0, max_value=AFTER_MAX_MIN)
+    after = forms.IntegerField(label=_("Wait (minutes)"), min_value=0, max_value=AFTER_MAX_MIN)
     who = forms.ChoiceField(label=_("Notify"), required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -90,10 +90,10 @@ class EscalationPolicyForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = EscalationPolicy
         fields = ["group", "rule"]
-        labels = {"group": _("Rules that ask"), "rule": _("Only for one rule")}
+        labels = {"group": _("Approvers of the rules"), "rule": _("Only for one rule")}
         help_texts = {
             "group": _("The group that a rule names as its approvers."),
-            "rule": _("Comes before the policy of the group that the rule asks."),
+            "rule": _("A policy for one rule takes precedence over that of its approvers."),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -107,7 +107,7 @@ class EscalationPolicyForm(forms.ModelForm):  # type: ignore[type-arg]
         # Also the chosen one, whose effect may have changed since.
         asking = Q(effect=Effect.ASK) | Q(pk=self.instance.rule_id)
         rule.queryset = Rule.objects.filter(asking)  # type: ignore[attr-defined]
-        rule.empty_label = _("no, for all rules that ask these")  # type: ignore[attr-defined]
+        rule.empty_label = _("all rules with these approvers")  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         group, rule = self.cleaned_data.get("group"), self.cleaned_data.get("rule")

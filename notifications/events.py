@@ -29,8 +29,8 @@ class Event(models.TextChoices):
     WORKLOAD = "workload.weekly", _("Approval workload of the week")
     STOP_BEGAN = "emergency_stop.began", _("An emergency stop began")
     STOP_ENDED = "emergency_stop.ended", _("An emergency stop ended")
-    ROLE_CHANGED = "role.changed", _("A role that decides was given, requested or taken away")
-    BREAK_GLASS_USED = "break_glass.used", _("Somebody broke the glass")
+    ROLE_CHANGED = "role.changed", _("Roles or groups of a user, or a role, changed")
+    BREAK_GLASS_USED = "break_glass.used", _("Break-glass was used")
     RECOVERY_CODE_USED = "recovery_code.used", _("A recovery code was used")
     NEW_DEVICE = "person.new_device", _("Somebody signed in on a new device")
     FACTORS_RESET = "person.factors_reset", _("Second factors were removed")
@@ -82,6 +82,8 @@ BY_ACTION = {
     "call.held": Event.APPROVAL_NEEDED,
     # Others may decide it too by now.
     "approval.widened": Event.APPROVAL_NEEDED,
+    # Votes fell, and other rules may ask other people about the new arguments.
+    "call.amended": Event.APPROVAL_NEEDED,
     "call.approved": Event.APPROVAL_DECIDED,
     "call.denied": Event.APPROVAL_DECIDED,
     "call.expired": Event.APPROVAL_EXPIRED,
@@ -95,7 +97,6 @@ BY_ACTION = {
     "on_call_calendar.failed": Event.CALENDAR_FAILED,
     "on_call_calendar.recovered": Event.CALENDAR_RECOVERED,
     "token.expiring": Event.TOKEN_EXPIRING,
-    "limit.refused": Event.LIMIT_REACHED,
     "limit.reached": Event.LIMIT_REACHED,
     "agent.unusual": Event.AGENT_UNUSUAL,
     "audit.verification_failed": Event.VERIFICATION_FAILED,
@@ -107,6 +108,9 @@ BY_ACTION = {
     "role.given": Event.ROLE_CHANGED,
     "role.requested": Event.ROLE_CHANGED,
     "role.taken": Event.ROLE_CHANGED,
+    "role.changed": Event.ROLE_CHANGED,
+    # Of groups that have no entry above: any may be named by a rule, and then decides.
+    "person.groups_set": Event.ROLE_CHANGED,
     "break_glass.used": Event.BREAK_GLASS_USED,
     "delegation.made": Event.DELEGATION_MADE,
     "delegation.ended": Event.DELEGATION_ENDED,

@@ -10,12 +10,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import AgentToken, ScimToken, ServiceToken, User
+from accounts.services import OVERLAP
 from audit.services import SYSTEM, record
 from core.english import gettext as _
 from notifications.models import ToldExpiry
 
 WITHIN = timedelta(days=7)
-# Who rotates a token knows that the old one ends, and one made for a day or two needs no warning.
+# One made for a day or two needs no warning.
 SHORTEST = timedelta(days=14)
 
 
@@ -32,8 +33,10 @@ class ExpiringToken(NamedTuple):
     expires_at: datetime
 
     @property
-    def is_meant_to_last(self) -> bool:
-        return self.expires_at - self.created_at >= SHORTEST
+    def needs_warning(self) -> bool:
+        """Not for a rotated token, which ends within OVERLAP: its replacement is known."""
+        is_rotated = self.expires_at <= timezone.now() + OVERLAP
+        return not is_rotated and self.expires_at - self.created_at >= SHORTEST
 
 
 def tell() -> int:
@@ -41,7 +44,7 @@ def tell() -> int:
     ToldExpiry.objects.filter(expires_at__lt=timezone.now()).delete()
     told = 0
     for token in _expiring(timezone.now() + WITHIN):
-        told += token.is_meant_to_last and _tell(token)
+        told += token.needs_warning and _tell(token)
     return told
 
 

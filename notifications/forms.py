@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from core.outbound import AddressRefused
@@ -53,6 +54,7 @@ class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance._state.adding:
+            self.initial["language"] = get_language()
             # A Slack app has a form of its own.
             choices = [one for one in Webhook.Format.choices if one[0] != Webhook.Format.SLACK_APP]
             self.fields["format"].choices = choices  # type: ignore[attr-defined]

@@ -43,12 +43,12 @@ def _retry_after_s(reply: PlainReply) -> float:
     said = reply.headers.get(b"retry-after", "").strip()
     if said.replace(".", "", 1).isdecimal():
         return float(said)
-    # A date may come without a zone.
-    with suppress(ValueError, TypeError):
+    # A date may come without a zone, or be of no year that there is.
+    with suppress(ValueError, TypeError, OverflowError):
         return max((parsedate_to_datetime(said) - timezone.now()).total_seconds(), 0)
     match json_of(reply):
         case {"parameters": {"retry_after": int(seconds)}}:
-            return seconds
+            return max(seconds, 0)
     return 0
 
 

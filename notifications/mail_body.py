@@ -8,6 +8,8 @@ from datetime import datetime
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 
+from core.text import revealed
+
 
 @dataclass
 class MailText:
@@ -19,8 +21,22 @@ class MailText:
     # Of the call, where its rules say so. With secrets masked, if any are.
     arguments: list[tuple[str, str]] = field(default_factory=list)
     is_masked: bool = False
+    arguments_left_out: int = 0
     # Of a mail on several calls: each with its own link.
     calls: list[tuple[str, str]] = field(default_factory=list)
+    # Of ours, before all else: that a stop is in force, and what happened.
+    notice: str = ""
+    headline: str = ""
+
+    def __post_init__(self) -> None:
+        # A name with a line break is no header of a mail, and forges no further fact.
+        self.subject = on_one_line(self.subject)
+        self.facts = [(label, on_one_line(value)) for label, value in self.facts]
+
+
+def on_one_line(text: str) -> str:
+    """With hidden characters written out."""
+    return " ".join(revealed(text).split())
 
 
 def local_moment(at: datetime) -> str:

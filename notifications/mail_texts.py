@@ -17,13 +17,14 @@ from accounts import password_reset
 from accounts.models import User
 from approvals.models import Approval, Delegation
 from audit.models import Entry
+from calls import freezes
 from core.messages.localizing import localized
-from notifications import operating_mails, shown_arguments, workload_mails
+from notifications import headlines, operating_mails, shown_arguments, workload_mails
 from notifications.events import ANSWERS, PERSONAL, Event
-from notifications.mail_body import MailText, local_moment
+from notifications.mail_body import MailText, local_moment, on_one_line
 from notifications.models import Delivery
 from notifications.outcomes import DECIDED, ENDED, NOT_ALLOWED, REVIEWED, NotNeeded
-from notifications.payloads import link, link_to
+from notifications.payloads import entry_of, link, link_to
 from notifications.recipients import ASKED, deciders, may_act
 from notifications.shown_arguments import NOTHING
 from registry.models import Tool
@@ -32,19 +33,23 @@ ROLE_CHANGES = {
     "role.given": gettext_lazy("%(actor)s gave %(person)s the role %(role)s"),
     "role.requested": gettext_lazy("%(actor)s requested the role %(role)s for %(person)s"),
     "role.taken": gettext_lazy("%(actor)s took the role %(role)s from %(person)s"),
+    "role.changed": gettext_lazy("%(actor)s changed what the role %(role)s may do"),
+    "person.groups_set": gettext_lazy("%(actor)s set the groups of %(person)s: %(role)s"),
 }
 
 
 def compose(delivery: Delivery, person: User) -> MailText:
     """In the language that is active. Raises NotNeeded."""
-    entry, event = Entry.objects.get(pk=delivery.entry_id), Event(delivery.event)
+    entry, event = entry_of(delivery), Event(delivery.event)
     if event in ASKED and not list(deciders(delivery.call_id, [person])):
         raise NotNeeded(DECIDED)
-    if event not in (*ASKED, *ANSWERS, *PERSONAL) and not may_act(person, event, entry):
+    if event not in (*ASKED, *PERSONAL) and not may_act(person, event, entry):
         raise NotNeeded(NOT_ALLOWED)
     if event == Event.WORKLOAD:
         return workload_mails.compose(delivery, entry, person)
-    return describe(delivery, entry, event)
+    said = describe(delivery, entry, event)
+    said.headline = on_one_line(headlines.of_mail(entry, event))
+    return said
 
 
 def describe(delivery: Delivery, entry: Entry, event: Event) -> MailText:
@@ -88,28 +93,29 @@ def describe(delivery: Delivery, entry: Entry, event: Event) -> MailText:
 
 
 def compose_digest(deliveries: list[Delivery], person: User) -> tuple[MailText | None, set[UUID]]:
-    """One mail on all of them that the person may still decide, and which these are."""
-    named, needed = [], []
+    """One mail on all of them that the person may still decide, and which these are. A single one
+    gets its own mail."""
+    needed = {}
     for delivery in deliveries:
         with suppress(NotNeeded):
-            said = compose(delivery, person)
-            named.append((said.subject, said.link))
-            needed.append(delivery)
-    if not named:
-        return None, set()
+            needed[delivery.pk] = delivery, compose(delivery, person)
+    said = [one for _delivery, one in needed.values()]
+    if len(said) < 2:
+        return said[0] if said else None, {*needed}
     subject = ngettext(
-        "Approval needed: %(n)s pending call", "Approval needed: %(n)s pending calls", len(named)
+        "Approval needed: %(n)s pending call", "Approval needed: %(n)s pending calls", len(said)
     )
-    return (
-        MailText(
-            subject % {"n": len(named)},
-            _("More calls became pending than fit into single mails."),
-            link_to(needed[0], reverse("approvals:queue")),
-            _("Open the queue"),
-            calls=named,
-        ),
-        {one.pk for one in needed},
+    first, _said = next(iter(needed.values()))
+    mail = MailText(
+        subject % {"n": len(said)},
+        _("More calls became pending than fit into single mails."),
+        link_to(first, reverse("approvals:queue")),
+        _("Open the queue"),
+        calls=[(one.subject, one.link) for one in said],
+        # Where some of them can be approved, the queue shows which.
+        notice=said[0].notice if all(one.notice for one in said) else "",
     )
+    return mail, {*needed}
 
 
 def _of_approval(delivery: Delivery, entry: Entry, event: Event) -> MailText:
@@ -126,7 +132,8 @@ def _of_approval(delivery: Delivery, entry: Entry, event: Event) -> MailText:
     ]
     if call.person:
         facts.insert(2, (_("For"), call.person.shown_name))
-    if event in ASKED:
+    is_stopped = event in ASKED and freezes.is_stopped(call)
+    if event in ASKED and not is_stopped:
         facts.append((_("Decide by"), local_moment(approval.decide_by)))
     first = event == Event.APPROVAL_NEEDED
     shown = shown_arguments.of_approval(approval) if event in ASKED else NOTHING
@@ -134,10 +141,19 @@ def _of_approval(delivery: Delivery, entry: Entry, event: Event) -> MailText:
         subject if first else f"Re: {subject}",
         _lead(entry, event, approval),
         link(delivery),
-        _("Open and decide") if event in ASKED else _("Open the call"),
+        _("Open and decide") if event in ASKED and not is_stopped else _("Open the call"),
         facts,
+        notice=_stop_notice() if is_stopped else "",
         arguments=shown.values,
         is_masked=shown.is_masked,
+        arguments_left_out=shown.left_out,
+    )
+
+
+def _stop_notice() -> str:
+    return _(
+        "An emergency stop is in force: nothing can be approved until it ends. "
+        "The time to decide is paused."
     )
 
 
@@ -148,6 +164,9 @@ def _lead(entry: Entry, event: Event, approval: Approval) -> str:
         }
     if entry.action == "approval.widened":
         return f"{localized(entry.reason)} {localized(approval.reason)}"
+    if entry.action == "call.amended":
+        said = _("%(who)s edited the arguments: earlier votes do not count. %(why)s")
+        return said % {"who": entry.actor, "why": localized(approval.reason)}
     return localized(approval.reason if event == Event.APPROVAL_NEEDED else entry.reason)
 
 
@@ -185,15 +204,23 @@ def _of_role(delivery: Delivery, entry: Entry) -> MailText:
         _("Another administrator has to confirm it.") if is_requested else "",
         link(delivery),
         _("Open the users"),
-        [(_("User"), named["person"]), (_("Role"), named["role"]), (_("By"), named["actor"])],
+        [(label, said) for label, said in _facts_of_role(entry, named) if said],
     )
+
+
+def _facts_of_role(entry: Entry, named: dict[str, str]) -> list[tuple[str, str]]:
+    role = _("Groups") if entry.action == "person.groups_set" else _("Role")
+    return [(_("User"), named["person"]), (role, named["role"]), (_("By"), named["actor"])]
 
 
 def names_of_role(entry: Entry) -> dict[str, str]:
     """Empty names where the entry's details were forgotten."""
     details = entry.details or {}
-    person, role = details.get("person", ""), details.get("role", "")
-    return {"actor": entry.actor, "person": person, "role": _(role) if role else ""}
+    roles = [details.get("role", "")]
+    if entry.action == "person.groups_set":
+        roles = details.get("after", [])
+    role = ", ".join(_(one) for one in roles if one)
+    return {"actor": entry.actor, "person": details.get("person", ""), "role": role or "–"}
 
 
 def _of_break_glass(delivery: Delivery, entry: Entry) -> MailText:
@@ -313,6 +340,8 @@ def _of_stop(delivery: Delivery, entry: Entry, event: Event) -> MailText:
         facts.append((_("Agent"), entry.agent))
     if entry.server:
         facts.append((_("Server"), entry.server))
+    if not entry.agent and not entry.server:
+        facts.append((_("Covers"), _("Everything")))
     return MailText(
         _("Emergency stop began") if began else _("Emergency stop ended"),
         entry.reason,

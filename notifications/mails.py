@@ -7,6 +7,7 @@ import re
 import smtplib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.errors import MessageError
 from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -49,11 +50,12 @@ def send(delivery: Delivery) -> None:
 
 
 def _send_digest(delivery: Delivery, companions: list[Delivery], recipient: MailRecipient) -> None:
-    """All in one mail, under the id of the first. One that fails takes its companions with it:
-    they are tried again as it is."""
+    """All in one mail, under the id of the first; where one alone is still needed, in its mail. One
+    that fails takes its companions with it: they are tried again as it is."""
     with spoken_to(recipient.person):
         said, needed = compose_digest([delivery, *companions], recipient.person)
-        message = _message(delivery, recipient.address, said) if said else None
+        (about,) = [one for one in companions if {one.pk} == needed] or [delivery]
+        message = _message(about, recipient.address, said) if said else None
     try:
         if message is not None:
             transmit(message)
@@ -63,7 +65,7 @@ def _send_digest(delivery: Delivery, companions: list[Delivery], recipient: Mail
         raise
     for one in companions:
         if one.pk in needed:
-            deliveries.mark_sent(one, receipt=str(delivery.pk))
+            deliveries.mark_sent(one, receipt=str(about.pk))
         else:
             deliveries.drop(one, DECIDED)
     if delivery.pk not in needed:
@@ -80,6 +82,10 @@ def transmit(message: EmailMultiAlternatives) -> None:
     except (smtplib.SMTPException, OSError) as error:
         raise Failed(
             _("The mail server could not be used: %(why)s") % {"why": _why(error)}
+        ) from error
+    except (ValueError, TypeError, MessageError) as error:
+        raise Failed(
+            _("The mail could not be written for this sender and address."), is_of_place=False
         ) from error
     if folder := mail_folder():
         log.info("a mail was written to %s, since EMAIL_URL is not set", folder)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
+from approvals.models import Delegation
 from audit.models import ClockTime
 from core.ids import uuid7
 from notifications.escalation_models import Escalation, EscalationPolicy, EscalationStep
@@ -25,6 +26,8 @@ from notifications.schedule_models import (
 from notifications.slack_models import ChatAccount, SlackApp, SlackRequest
 
 __all__ = [
+    "CHANNELS",
+    "BegunDelegation",
     "ChatAccount",
     "Delivery",
     "DoNotDisturb",
@@ -235,6 +238,24 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def dead(self) -> Self:
         return self.filter(state=Delivery.State.DEAD)
 
+    def going_to(self, receiver: str) -> Self:
+        """`receiver`: a channel of people, or the id of a webhook."""
+        if receiver in CHANNELS:
+            return self.filter(channel=receiver)
+        return self.filter(webhook__pk=receiver)
+
+    def by_receiver(self) -> list[dict[str, object]]:
+        """Each receiver, as `going_to` takes it, with its name and how many go there."""
+        counted = self.order_by().values("channel", "webhook", "webhook__name")
+        return [
+            {
+                "receiver": str(one["webhook"] or one["channel"]),
+                "name": one["webhook__name"] or Delivery.Channel(one["channel"]).label,
+                "n": one["n"],
+            }
+            for one in counted.annotate(n=models.Count("pk")).order_by("-n")
+        ]
+
     def repeatable(self) -> Self:
         """Given up, or delivered to a program: programs discard an id that they know."""
         program = Q(state=Delivery.State.SENT, webhook__format=Webhook.Format.STANDARD)
@@ -342,6 +363,17 @@ class Delivery(models.Model):
                 name="notifications_call", fields=["call_id"], condition=Q(call_id__isnull=False)
             ),
             models.Index(name="notifications_ended", fields=["ended_at"]),
+            # When a person was last notified of a pending call, and how often just now.
+            models.Index(
+                name="notifications_asked",
+                fields=["person", "created_at"],
+                condition=Q(event="approval.needed", person__isnull=False),
+            ),
+            models.Index(
+                name="notifications_asked_on",
+                fields=["device", "created_at"],
+                condition=Q(event="approval.needed", device__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -372,6 +404,10 @@ class Delivery(models.Model):
         return self.state == Delivery.State.PENDING and self.attempts < 2
 
 
+# Of people; a webhook is a receiver by itself.
+CHANNELS = (str(Delivery.Channel.EMAIL), str(Delivery.Channel.PUSH))
+
+
 class EntryCursor(models.Model):
     """The one row that says which entries were turned into deliveries (notifications/cursor.py)."""
 
@@ -393,6 +429,20 @@ class EntryCursor(models.Model):
 
     def __str__(self) -> str:
         return f"up to entry {self.reached}"
+
+
+class BegunDelegation(models.Model):
+    """A delegation whose delegate was notified of what was pending as it began."""
+
+    delegation = models.OneToOneField(
+        Delegation, models.CASCADE, primary_key=True, related_name="begun"
+    )
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.delegation)
 
 
 class ToldExpiry(models.Model):

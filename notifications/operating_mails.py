@@ -54,7 +54,7 @@ def of_calendar(delivery: Delivery, entry: Entry, event: Event) -> MailText:
         link(delivery),
         _("Open the on-call schedules"),
         [
-            (_("Schedule"), str(details.get("schedule", ""))),
+            (_("On-call schedule"), str(details.get("schedule", ""))),
             (_("Calendar"), str(details.get("url", ""))),
         ],
     )

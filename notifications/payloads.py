@@ -1,6 +1,8 @@
 """The body of a webhook's request: facts of one entry, never a call's arguments.
 
-It is made of the entry alone, so that every attempt sends the same bytes.
+It is made of the entry alone, so that every attempt sends the same bytes: only an emergency stop
+that covers a pending call is one of the time of sending. A statement's decision is added once it
+is final.
 docs/en/guides/notifications.md has the schema.
 """
 
@@ -13,10 +15,16 @@ from django.conf import settings
 from django.urls import reverse
 
 from audit.models import Entry
+from calls import freezes
 from calls.models import Call
+from inspection.results import ResultRules, clean
+from notifications import statement_decisions
 from notifications.events import DELEGATIONS, PERSONAL, Event
 from notifications.models import Delivery
+from notifications.outcomes import DETACHED, NotNeeded
+from notifications.recipients import ASKED
 
+MASKS = ResultRules(secrets=True)
 # Where people do something of it.
 OF_CALL = {
     Event.APPROVAL_NEEDED: "approvals:detail",
@@ -38,8 +46,25 @@ OF_EVENT = {
 }
 
 
+def entry_of(delivery: Delivery) -> Entry:
+    """The entry that it is about, with secrets masked in its reason: servers and people wrote it,
+    and channels have other readers. Raises NotNeeded if its month was detached: only a message that
+    was given up is that old."""
+    entry = Entry.objects.filter(pk=delivery.entry_id).first()
+    if entry is None:
+        raise NotNeeded(DETACHED)
+    entry.reason = _without_secrets(entry.reason)
+    return entry
+
+
+def _without_secrets(text: str) -> str:
+    (masked,) = orjson.loads(clean(orjson.dumps([text]), MASKS).body)
+    return str(masked)
+
+
 def payload(delivery: Delivery) -> bytes:
-    entry = Entry.objects.get(pk=delivery.entry_id)
+    """Raises NotNeeded."""
+    entry = entry_of(delivery)
     return orjson.dumps(
         {"type": delivery.event, "timestamp": entry.at, "data": _data(delivery, entry)},
         option=orjson.OPT_UTC_Z,
@@ -115,20 +140,32 @@ def _data(delivery: Delivery, entry: Entry) -> dict[str, Any]:
         "call": str(entry.call_id) if entry.call_id else None,
         "fingerprint": _fingerprint(entry),
         "state": entry.to_state,
+        "decision": statement_decisions.decision(delivery),
         "agent": entry.agent,
         "user": entry.person,
         "server": entry.server,
         "tool": entry.tool,
         "person": details.get("person"),
         "role": details.get("role"),
+        "groups": details.get("after") if entry.action == "person.groups_set" else None,
         "schedule": details.get("schedule"),
         "token": details.get("token"),
         "expires_at": details.get("expires_at"),
         "limit": details.get("limit"),
-        "reason": entry.reason,
+        "emergency_stop": details.get("freeze") or _stop(delivery),
+        # Of an edit whose agent is not told of it.
+        "reason": "" if details.get("private") else entry.reason,
         "actor": {"kind": entry.actor_kind, "name": entry.actor},
     }
     return {**{name: value for name, value in facts.items() if value}, "url": link(delivery)}
+
+
+def _stop(delivery: Delivery) -> int | None:
+    """The emergency stop during which the pending call cannot be approved."""
+    if not delivery.call_id or delivery.event not in ASKED:
+        return None
+    call = Call.objects.filter(pk=delivery.call_id).first()
+    return freezes.oldest_stop(call) if call else None
 
 
 def _fingerprint(entry: Entry) -> str:

@@ -13,7 +13,8 @@ from notifications.models import Delivery, DoNotDisturb
 MUTE_MAX = timedelta(days=30)
 # A call that expires in minutes and a stop cannot wait for the morning.
 PASSES_QUIET_HOURS = {Event.APPROVAL_REMINDER, Event.STOP_BEGAN}
-# What concerns the account itself, and what its owner asked for just now, is always sent.
+# What concerns the account itself, a use of break-glass, and what its owner asked for just now, is
+# always sent.
 ALWAYS_SENT = {*ALWAYS, Event.TEST}
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from datetime import datetime
+from functools import cached_property
 from uuid import UUID
 
+from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from accounts.backend import keep_rights, with_rights
 from accounts.models import User
+from accounts.scopes import ScopeTarget, permits
 from approvals import delegations
 from approvals.eligibility import EligibilityFacts, facts, hindrance
 from approvals.freezes import BEGIN, END
 from approvals.models import Approval, Vote
 from audit.models import Entry
+from calls.scope_targets import agent_target, call_target, server_target
 from notifications.events import ANSWERS, DELEGATIONS, PERSONAL, Event
 from notifications.models import Delivery, MailRecipient, PushDevice
 from notifications.quiet_hours import waiting_people
@@ -21,6 +27,8 @@ from policies.thresholds import DECIDE
 
 # What one has to be allowed, to do something of it.
 PERMISSIONS = {
+    # Of calls that others decided: who could have.
+    **{event: {DECIDE} for event in ANSWERS},
     Event.OUTCOME_UNKNOWN: {"calls.cancel_call"},
     Event.DEFINITION_REVIEW: {"registry.operate_server"},
     Event.SERVER_UNREACHABLE: {"registry.operate_server"},
@@ -39,10 +47,11 @@ PERMISSIONS = {
 }
 # By the kind of the token: who may issue another one.
 TOKEN_PERMISSIONS = {
-    "agent": "accounts.add_agenttoken",
+    "agent": "accounts.change_agenttoken",
     "service": "accounts.change_serviceaccount",
     "scim": "accounts.change_user",
 }
+OF_SERVERS = (Event.DEFINITION_REVIEW, Event.SERVER_UNREACHABLE, Event.SERVER_REACHABLE)
 # Its owner is told too.
 OF_AGENTS = (Event.LIMIT_REACHED, Event.AGENT_UNUSUAL)
 ASKED = (Event.APPROVAL_NEEDED, Event.APPROVAL_REMINDER)
@@ -55,9 +64,35 @@ class Audience:
     """Confirmed addresses and devices of people, read once for many entries."""
 
     def __init__(self) -> None:
-        mail = MailRecipient.objects.reachable().select_related("person").order_by("person_id")
-        devices = PushDevice.objects.reachable().select_related("person").order_by("pk")
-        self._all: list[Receiver] = [*mail, *devices]
+        mail = MailRecipient.objects.reachable().order_by("person_id")
+        devices = PushDevice.objects.reachable().order_by("pk")
+        found: list[Receiver] = [*mail, *devices]
+        people = _with_rights({one.person_id for one in found})
+        self._all = [one for one in found if one.person_id in people]
+        for one in self._all:
+            one.person = people[one.person_id]
+
+    @cached_property
+    def asked_at(self) -> dict[int, float]:
+        """When each person was last notified of any pending call, in seconds; by id. Each is looked
+        up by itself: the rows of a month are many."""
+        people = User.objects.filter(pk__in={one.person_id for one in self._all})
+        devices = PushDevice.objects.filter(person__in=people)
+        rows = [
+            *people.values_list("pk", _last_asked("person")),
+            *devices.values_list("person_id", _last_asked("device")),
+        ]
+        found: dict[int, float] = {}
+        for pk, at in rows:
+            found[pk] = max(found.get(pk, 0.0), at.timestamp() if at else 0.0)
+        return found
+
+    def ask(self, people: Collection[int], now: datetime) -> list[Receiver]:
+        """Where these people are notified of a pending call, which is remembered."""
+        receivers = self.of(people, Event.APPROVAL_NEEDED)
+        if "asked_at" in vars(self):
+            self.asked_at.update({one.person_id: now.timestamp() for one in receivers})
+        return receivers
 
     def readers(self, entry: Entry, event: Event) -> list[Receiver]:
         people = self.people(event)
@@ -71,6 +106,16 @@ class Audience:
     def of(self, people: Collection[int], event: Event) -> list[Receiver]:
         """Where these people, by id, want to be told of it."""
         return [one for one in self._all if one.person_id in people and one.wants(event)]
+
+
+def _with_rights(people: Collection[int]) -> dict[int, User]:
+    """In one query, however many they are."""
+    return {row.pk: keep_rights(row) for row in with_rights().filter(pk__in=people)}
+
+
+def _last_asked(reader: str) -> Subquery:
+    asked = Delivery.objects.filter(event=Event.APPROVAL_NEEDED, **{reader: OuterRef("pk")})
+    return Subquery(asked.order_by("-created_at").values("created_at")[:1])
 
 
 def _chosen(entry: Entry, event: Event, people: Collection[User]) -> Iterator[User]:
@@ -100,10 +145,30 @@ def may_act(person: User, event: Event, entry: Entry) -> bool:
     if event == Event.TOKEN_EXPIRING:
         details = entry.details or {}
         is_own = details.get("person_id") == person.pk
-        return is_own or person.has_perm(TOKEN_PERMISSIONS.get(details.get("kind", ""), ""))
+        needed = {TOKEN_PERMISSIONS.get(details.get("kind", ""), "")}
+        return is_own or _may(person, needed, event, entry)
     if event in OF_AGENTS and person.agents.filter(pk=entry.agent_id or 0).exists():
         return True
-    return any(person.has_perm(name) for name in PERMISSIONS.get(event, ()))
+    if event in ANSWERS and entry.person_id == person.pk:
+        return True
+    return _may(person, PERMISSIONS.get(event, set()), event, entry)
+
+
+def _may(person: User, needed: set[str], event: Event, entry: Entry) -> bool:
+    """Everywhere, or by a role that is limited to tags and covers the object of the event."""
+    if any(person.has_perm(name) for name in needed):
+        return True
+    target = _target(event, entry) if person.scoped_roles else None
+    return target is not None and any(permits(person.scoped_roles, one, target) for one in needed)
+
+
+def _target(event: Event, entry: Entry) -> ScopeTarget | None:
+    if event in OF_SERVERS:
+        return server_target(entry.server)
+    if event == Event.OUTCOME_UNKNOWN or event in ANSWERS:
+        return call_target(entry.call_id)
+    is_of_agent = event in OF_AGENTS or (event == Event.TOKEN_EXPIRING and entry.agent)
+    return agent_target(entry.agent) if is_of_agent else None
 
 
 def deciders(call_id: UUID | None, people: Collection[User]) -> Iterator[User]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from accounts.actors import By, acting
 from accounts.models import User
 from audit.services import record
 from core.errors import CountersignError
@@ -18,6 +19,7 @@ from notifications.models import (
     OnCallOverride,
     OnCallSchedule,
 )
+from registry import managed
 
 
 class ScheduleInUse(CountersignError):
@@ -25,8 +27,9 @@ class ScheduleInUse(CountersignError):
 
 
 @transaction.atomic
-def save(schedule: OnCallSchedule, people: Sequence[User], *, by: User) -> None:
-    """Stores the schedule with these people, in their order."""
+def save(schedule: OnCallSchedule, people: Sequence[User], *, by: By) -> None:
+    """Stores the schedule with these people, in their order. Raises ManagedElsewhere."""
+    _check_managed(schedule, by)
     schedule.save()
     schedule.members.all().delete()
     OnCallMember.objects.bulk_create(
@@ -34,7 +37,7 @@ def save(schedule: OnCallSchedule, people: Sequence[User], *, by: User) -> None:
     )
     record(
         "on_call_schedule.saved",
-        actor=by.actor,
+        actor=acting(by),
         schedule=schedule.name,
         time_zone=schedule.time_zone,
         handover=f"{schedule.handover_weekday} {schedule.handover_at:%H:%M}",
@@ -45,7 +48,9 @@ def save(schedule: OnCallSchedule, people: Sequence[User], *, by: User) -> None:
 
 @transaction.atomic
 def save_with_calendar(schedule: OnCallSchedule, *, by: User, address: str = "") -> OnCallCalendar:
-    """Stores the schedule, whose people its calendar names. Without an address it keeps its own."""
+    """Stores the schedule, whose people its calendar names. Without an address it keeps its own.
+    Raises ManagedElsewhere."""
+    _check_managed(schedule, by)
     schedule.save()
     calendar = OnCallCalendar.objects.select_for_update().filter(schedule=schedule).first()
     calendar = calendar or OnCallCalendar(schedule=schedule)
@@ -66,7 +71,8 @@ def save_with_calendar(schedule: OnCallSchedule, *, by: User, address: str = "")
 
 @transaction.atomic
 def remove(schedule: OnCallSchedule, *, by: User) -> None:
-    """Raises ScheduleInUse."""
+    """Raises ScheduleInUse and ManagedElsewhere."""
+    _check_managed(schedule, by)
     if EscalationStep.objects.filter(schedule=schedule).exists():
         raise ScheduleInUse(_("A step of an escalation policy uses this schedule."))
     record("on_call_schedule.removed", actor=by.actor, schedule=schedule.name)
@@ -83,6 +89,13 @@ def add_override(override: OnCallOverride, *, by: User) -> None:
 def remove_override(override: OnCallOverride, *, by: User) -> None:
     _record("on_call_override.removed", override, by)
     override.delete()
+
+
+def _check_managed(schedule: OnCallSchedule, by: By) -> None:
+    """By the name that it had, and by the one that it gets."""
+    had = OnCallSchedule.objects.filter(pk=schedule.pk).values_list("name", flat=True)
+    for name in {schedule.name, *had}:
+        managed.check(managed.SCHEDULES, name, by=by)
 
 
 def _record(action: str, override: OnCallOverride, by: User) -> None:

@@ -11,7 +11,14 @@ from django.db import close_old_connections
 from audit.origins import is_at_home
 from audit.rollback import has_gone_back
 from core.english import gettext as _
-from notifications import deliveries, mails, pushes, quiet_hours, webhook_requests
+from notifications import (
+    deliveries,
+    mails,
+    pushes,
+    quiet_hours,
+    statement_decisions,
+    webhook_requests,
+)
 from notifications.models import Delivery
 from notifications.outcomes import Failed, Impossible, NotNeeded
 
@@ -57,7 +64,7 @@ def _attempt(delivery: Delivery) -> None:
     if delivery.attempts > deliveries.ATTEMPTS_MAX:
         deliveries.give_up(delivery, _("Its sender's process ended at each attempt."))
         return
-    if resumes := quiet_hours.resumes_at(delivery):
+    if resumes := quiet_hours.resumes_at(delivery) or statement_decisions.resumes_at(delivery):
         deliveries.postpone(delivery, resumes)
         return
     try:

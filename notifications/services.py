@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, time, timedelta
@@ -17,15 +18,18 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import password_reset
+from accounts.actors import ServiceCaller, account_of
 from accounts.models import User
 from audit.models import ClockTime, Entry
 from audit.services import record
 from core import seal
 from core.errors import CountersignError
+from core.outbound import without_credentials
 from notifications import chat_formats, deliveries, devices, mails, signatures
 from notifications.delivery_entries import note_mistaken, note_unsigned_link
 from notifications.mail_body import MailText
 from notifications.models import (
+    CHANNELS,
     Delivery,
     DoNotDisturb,
     MailRecipient,
@@ -36,6 +40,8 @@ from notifications.models import (
 from notifications.outcomes import Failed, Impossible
 from notifications.ringing import ring_on_commit
 from notifications.webhook_requests import ADDRESS_PURPOSE, PURPOSE, place
+
+log = logging.getLogger(__name__)
 
 # Receivers have so long to learn the new secret.
 OVERLAP = timedelta(hours=24)
@@ -50,10 +56,10 @@ class AddressRejected(CountersignError):
 
 
 @transaction.atomic
-def add_webhook(webhook: Webhook, *, by: User, address: str = "") -> str:
+def add_webhook(webhook: Webhook, *, by: User | ServiceCaller, address: str = "") -> str:
     """Returns the secret, which nobody is shown again; "" for a chat, whose `address` is one."""
     secret = "" if webhook.is_chat else signatures.new_secret()
-    webhook.created_by = by
+    webhook.created_by = account_of(by)
     webhook.takes_arguments = by.has_perm(VIEW_PAYLOAD)
     webhook.sealed_secret = _sealed(webhook, secret) if secret else b""
     _seal_address(webhook, address)
@@ -63,7 +69,7 @@ def add_webhook(webhook: Webhook, *, by: User, address: str = "") -> str:
 
 
 @transaction.atomic
-def change_webhook(webhook: Webhook, *, by: User, address: str = "") -> None:
+def change_webhook(webhook: Webhook, *, by: User | ServiceCaller, address: str = "") -> None:
     """Without an address a chat keeps its own."""
     _seal_address(webhook, address)
     webhook.takes_arguments = by.has_perm(VIEW_PAYLOAD)
@@ -72,13 +78,13 @@ def change_webhook(webhook: Webhook, *, by: User, address: str = "") -> None:
 
 
 @transaction.atomic
-def set_webhook_enabled(webhook: Webhook, enabled: bool, *, by: User) -> None:
+def set_webhook_enabled(webhook: Webhook, enabled: bool, *, by: User | ServiceCaller) -> None:
     if Webhook.objects.filter(pk=webhook.pk).exclude(enabled=enabled).update(enabled=enabled):
         note("webhook.enabled" if enabled else "webhook.disabled", webhook, by)
 
 
 @transaction.atomic
-def rotate_secret(webhook: Webhook, *, by: User) -> str:
+def rotate_secret(webhook: Webhook, *, by: User | ServiceCaller) -> str:
     """The new secret; the old one signs as well for OVERLAP."""
     secret = signatures.new_secret()
     webhook.sealed_previous, webhook.sealed_secret = webhook.sealed_secret, _sealed(webhook, secret)
@@ -89,14 +95,14 @@ def rotate_secret(webhook: Webhook, *, by: User) -> str:
 
 
 @transaction.atomic
-def remove_webhook(webhook: Webhook, *, by: User) -> None:
+def remove_webhook(webhook: Webhook, *, by: User | ServiceCaller) -> None:
     """With its deliveries: what was recorded stays."""
     note("webhook.removed", webhook, by)
     webhook.delete()
 
 
 @transaction.atomic
-def test_webhook(webhook: Webhook, *, by: User) -> Delivery:
+def test_webhook(webhook: Webhook, *, by: User | ServiceCaller) -> Delivery:
     delivery = deliveries.create_test(note("webhook.tested", webhook, by), webhook=webhook)
     ring_on_commit()
     return delivery
@@ -111,7 +117,7 @@ def test_device(device: PushDevice) -> Delivery:
 
 
 @transaction.atomic
-def send_again(delivery: Delivery, *, by: User) -> bool:
+def send_again(delivery: Delivery, *, by: User | ServiceCaller) -> bool:
     """False if it is not repeatable."""
     if not deliveries.send_again(delivery):
         return False
@@ -120,24 +126,89 @@ def send_again(delivery: Delivery, *, by: User) -> bool:
     return True
 
 
+@transaction.atomic
+def send_all_again(receiver: str, *, by: User) -> int:
+    """Whatever was given up on its way there; how many they are."""
+    if found := deliveries.send_all_again(receiver):
+        record("notification.sent_again", actor=by.actor, **_to(receiver), count=found)
+        ring_on_commit()
+    return found
+
+
+@transaction.atomic
+def dismiss_all(receiver: str, *, by: User) -> int:
+    if found := deliveries.dismiss(Delivery.objects.dead().going_to(receiver)):
+        record("notification.dismissed", actor=by.actor, **_to(receiver), count=found)
+    return found
+
+
+@transaction.atomic
+def dismiss(delivery: Delivery, *, by: User) -> bool:
+    """False if it is not given up any more."""
+    if not deliveries.dismiss(Delivery.objects.filter(pk=delivery.pk)):
+        return False
+    record("notification.dismissed", actor=by.actor, delivery=str(delivery.pk))
+    return True
+
+
+def _to(receiver: str) -> dict[str, str]:
+    webhook = Webhook.objects.filter(pk=receiver).first() if receiver not in CHANNELS else None
+    return {"webhook": webhook.name} if webhook else {"channel": receiver}
+
+
 def set_mail(person: User, address: str, events: Sequence[str]) -> MailRecipient:
     """Stores both; a new address counts once its owner has followed the link sent there."""
-    recipient, _made = MailRecipient.objects.get_or_create(
-        person=person, defaults={"address": address, "events": list(events)}
-    )
-    if recipient.address != address:
-        recipient.address, recipient.confirmed_at = address, None
-        password_reset.set_allowed(person, False)
-    recipient.events = list(events)
-    recipient.save()
+    with transaction.atomic():
+        recipient, _made = MailRecipient.objects.get_or_create(
+            person=person, defaults={"address": address, "events": list(events)}
+        )
+        former = _without_address(recipient) if recipient.address != address else ""
+        recipient.address, recipient.events = address, list(events)
+        recipient.save()
+    _tell_former(person, former)
     return recipient
 
 
 def remove_mail(person: User) -> None:
-    # The row stays: whoever removes an address has no link sent any sooner.
-    mine = MailRecipient.objects.filter(person=person)
-    mine.update(address="", confirmed_at=None, events=usual_events())
-    password_reset.set_allowed(person, False)
+    with transaction.atomic():
+        recipient = MailRecipient.objects.filter(person=person).first()
+        if recipient is None:
+            return
+        former = _without_address(recipient)
+        # The row stays: whoever removes an address has no link sent any sooner.
+        recipient.events = usual_events()
+        recipient.save()
+    _tell_former(person, former)
+
+
+def _without_address(recipient: MailRecipient) -> str:
+    """Returns the address that was confirmed, or "". The caller saves the row."""
+    former = recipient.address if recipient.confirmed_at else ""
+    recipient.address, recipient.confirmed_at = "", None
+    password_reset.set_allowed(recipient.person, False)
+    if former:
+        record("person.address_removed", actor=recipient.person.actor)
+    return former
+
+
+def _tell_former(person: User, address: str) -> None:
+    """A stolen session must not end the mail on the account in silence."""
+    if not address:
+        return
+    with mails.spoken_to(person):
+        said = MailText(
+            _("Your e-mail address was removed from your account"),
+            _("No notifications are sent here any more. If that was not you: end the sessions."),
+            settings.PUBLIC_URL + reverse("accounts:sessions"),
+            _("Open your sessions"),
+            [(_("User"), person.username)],
+        )
+        message = mails.mail(address, said.subject, {"said": said, "is_of_account": True}, {})
+    try:
+        mails.transmit(message)
+    except (Failed, Impossible) as error:
+        # The change is made, and is an entry.
+        log.warning("a former address was not told of its removal: %s", error)
 
 
 @transaction.atomic
@@ -242,7 +313,7 @@ def _seal_address(webhook: Webhook, address: str) -> None:
         webhook.sealed_url = seal.seal(ADDRESS_PURPOSE, address.encode(), place=place(webhook))
 
 
-def note(action: str, webhook: Webhook, by: User, **more: Any) -> Entry:
+def note(action: str, webhook: Webhook, by: User | ServiceCaller, **more: Any) -> Entry:
     """Writes the entry of what was done with a webhook."""
     return record(
         action,
@@ -250,7 +321,8 @@ def note(action: str, webhook: Webhook, by: User, **more: Any) -> Entry:
         webhook=webhook.name,
         webhook_id=str(webhook.pk),
         format=webhook.format,
-        url=webhook.url,
+        # An entry is never changed.
+        url=without_credentials(webhook.url),
         events=webhook.events,
         **more,
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import orjson
-from django.utils.translation import gettext as _
 
 from approvals.models import Approval
 from calls.basis import judged
@@ -26,10 +25,11 @@ VALUE_MAX = 300
 
 
 class ShownArguments(NamedTuple):
-    """Names and values; `is_masked`: some of them are secret."""
+    """Names and values; `is_masked`: some of them are secret; `left_out`: how many are not here."""
 
     values: list[tuple[str, str]]
     is_masked: bool = False
+    left_out: int = 0
 
 
 NOTHING = ShownArguments([])
@@ -53,7 +53,8 @@ def _of_call(call: Call) -> ShownArguments:
         cleaned = _cleaned(masked, tool.with_results(decision.results).result_rules or PASS_ALL)
     except PatternsTimedOut:
         return NOTHING
-    return ShownArguments(_values(cleaned), cleaned != arguments)
+    values = _values(cleaned)
+    return ShownArguments(values, cleaned != arguments, len(cleaned) - len(values))
 
 
 def _cleaned(arguments: Any, rules: ResultRules) -> Any:
@@ -64,9 +65,7 @@ def _cleaned(arguments: Any, rules: ResultRules) -> Any:
 
 
 def _values(arguments: Any) -> list[tuple[str, str]]:
-    shown = [(_text(name), _text(value)) for name, value in list(arguments.items())[:VALUES_MAX]]
-    left = len(arguments) - len(shown)
-    return [*shown, ("…", _("%(n)d more") % {"n": left})] if left > 0 else shown
+    return [(_text(name), _text(value)) for name, value in list(arguments.items())[:VALUES_MAX]]
 
 
 def _text(value: Any) -> str:

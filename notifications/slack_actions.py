@@ -59,6 +59,15 @@ def check(apps: Sequence[SlackApp], press: SlackPress) -> CheckedPress:
         raise
 
 
+def reject_act(apps: Sequence[SlackApp], press: SlackPress) -> None:
+    """Records a signed act that no message of ours has."""
+    delivery = _delivery(apps, press.value.partition(" ")[0])
+    call_id = delivery.call_id if delivery else None
+    approval = Approval.objects.for_queue().filter(pk=call_id).first()
+    why = _("Messages in Slack take denials and comments, and nothing else.")
+    _note(apps, press, PressRefused(why, approval))
+
+
 def carry_out(apps: Sequence[SlackApp], press: SlackPress, text: str) -> CheckedPress:
     """Denies or comments, by the services that the card uses. Raises PressRefused, and records
     that."""

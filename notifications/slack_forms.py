@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from notifications import slack_api
@@ -57,6 +58,7 @@ class SlackAppForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance._state.adding:
+            self.initial["language"] = get_language()
             return
         app = self.instance.slack_app
         for name in ("channel", "takes_denials", "takes_comments"):

@@ -15,6 +15,7 @@ from notifications.chat_texts import ChatMessage, compose
 from notifications.events import ANSWERS, Event
 from notifications.models import Delivery, SlackApp, Webhook
 from notifications.outcomes import NOT_WANTED, Failed, NotNeeded
+from notifications.payloads import entry_of
 from notifications.slack_api import SlackError
 from policies.thresholds import StepUp, stored
 
@@ -27,7 +28,8 @@ def send(delivery: Delivery, webhook: Webhook) -> str:
     """The channel and the time of the message, by which Slack knows it. Raises Failed, Impossible
     and NotNeeded."""
     app = webhook.slack_app
-    first = _first_message(delivery)
+    asking = _find_first(delivery)
+    first = asking.receipt if asking else ""
     # Of two that ask, buttons that a decision has to lock are on the one that it updates.
     digest = "" if first else _digest(delivery)
     with translation.override(webhook.language):
@@ -36,6 +38,11 @@ def send(delivery: Delivery, webhook: Webhook) -> str:
     if delivery.event in ANSWERS and first:
         with suppress(_Unchangeable):
             return _update(app, first, body)
+    if asking and first and entry_of(delivery).action == "call.amended":
+        # Its buttons are of the call as it was.
+        with translation.override(webhook.language), suppress(_Unchangeable):
+            buttons = _buttons(asking, app, message, _digest(delivery))
+            _update(app, first, slack_message(message, buttons))
     if delivery.event in ANSWERS and webhook.events and delivery.event not in webhook.events:
         raise NotNeeded(NOT_WANTED)
     return _post(app, body, first)
@@ -50,10 +57,10 @@ class _Unchangeable(Exception):
     """The first message cannot be updated."""
 
 
-def _first_message(delivery: Delivery) -> str:
-    """The receipt of the message that asks. Raises Failed while another process sends it."""
+def _find_first(delivery: Delivery) -> Delivery | None:
+    """The first message that asks. Raises Failed while another process sends it."""
     if not delivery.call_id:
-        return ""
+        return None
     earlier = Delivery.objects.filter(webhook=delivery.webhook_id, call_id=delivery.call_id)
     asking = (
         earlier.filter(event=Event.APPROVAL_NEEDED)
@@ -64,7 +71,7 @@ def _first_message(delivery: Delivery) -> str:
     if asking and asking.is_pending and asking.attempts and delivery.event in ANSWERS:
         why = _("The message that asks is being sent.")
         raise Failed(why, is_of_place=False, retry_after_s=_WAIT_S)
-    return asking.receipt if asking else ""
+    return asking
 
 
 def _digest(delivery: Delivery) -> str:
@@ -80,7 +87,8 @@ def _digest(delivery: Delivery) -> str:
 
 
 def _buttons(delivery: Delivery, app: SlackApp, message: ChatMessage, digest: str) -> Body:
-    label = gettext("Open and approve") if delivery.event == Event.APPROVAL_NEEDED else ""
+    is_asking = delivery.event == Event.APPROVAL_NEEDED and not message.notice
+    label = gettext("Open and approve") if is_asking else ""
     buttons: list[Body] = [
         {**_button("open", label or message.action), "url": message.link, "value": str(delivery.pk)}
     ]

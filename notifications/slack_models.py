@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from core.ids import uuid7
+from core.text import revealed
 
 
 class SlackAppQuerySet(models.QuerySet["SlackApp"]):
@@ -112,7 +113,7 @@ class ChatAccount(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user_name} in {self.team_name}"
+        return revealed(f"{self.user_name} in {self.team_name}")
 
 
 class SlackRequest(models.Model):

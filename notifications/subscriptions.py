@@ -70,6 +70,10 @@ def read(text: str) -> PushSubscription:
     return given
 
 
+def is_allowed(host: str) -> bool:
+    return any(fnmatchcase(host, one) for one in settings.PUSH_HOSTS)
+
+
 def check_service(url: str) -> None:
     """Raises SubscriptionRefused for a host that the operator did not allow."""
     try:
@@ -77,7 +81,7 @@ def check_service(url: str) -> None:
     except AddressRefused as error:
         raise SubscriptionRefused(str(error)) from None
     host = URL(url).host or ""
-    if len(url) > URL_MAX or not any(fnmatchcase(host, one) for one in settings.PUSH_HOSTS):
+    if len(url) > URL_MAX or not is_allowed(host):
         raise SubscriptionRefused(
             _("%(host)s is none of the push services that COUNTERSIGN_PUSH_HOSTS allows.")
             % {"host": host[:253]}

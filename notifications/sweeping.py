@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import close_old_connections
 
@@ -29,6 +30,8 @@ REMIND_EVERY_S = 10.0
 class NotificationSweep:
     def __init__(self) -> None:
         self._reminded_at = float("-inf")
+        # When the calls expire that a reminder was looked at for.
+        self._reminded: dict[UUID, datetime] = {}
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="notification sweep", daemon=True).start()
@@ -47,7 +50,8 @@ class NotificationSweep:
         if not is_at_home() or has_gone_back():
             # Of a copy nobody is told anything.
             return
-        if read_entries() + deliveries.create_escalated() + self._remind():
+        made = read_entries() + deliveries.create_escalated() + deliveries.create_for_delegates()
+        if made + self._remind():
             ringing.ring()
         if deliveries.count_overdue(OVERDUE):
             sending.send_in_background()
@@ -57,4 +61,4 @@ class NotificationSweep:
         if now - self._reminded_at < REMIND_EVERY_S:
             return 0
         self._reminded_at = now
-        return deliveries.create_reminders()
+        return deliveries.create_reminders(self._reminded)

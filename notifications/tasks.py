@@ -1,9 +1,9 @@
 from celery import shared_task
+from django.utils import timezone
 
 from audit.origins import is_at_home
 from audit.rollback import has_gone_back
-from audit.services import SYSTEM, record
-from notifications import calendars, expiring_tokens
+from notifications import calendars, expiring_tokens, weekly_workload
 from notifications.deliveries import remove_old
 from notifications.sending import send_due
 
@@ -39,7 +39,7 @@ def tell_expiring_tokens() -> None:
 
 @shared_task(name="notifications.tell_workload")
 def tell_workload() -> None:
-    # On Monday mornings; what a week holds is read when its mail is sent. Repeated, people get it
-    # twice.
+    # What a week holds is read when its mail is sent. Lost, it comes again within the hour;
+    # repeated, the week was told.
     if is_at_home() and not has_gone_back():
-        record("workload.weekly", actor=SYSTEM)
+        weekly_workload.tell(timezone.now())

@@ -28,6 +28,9 @@ urlpatterns = [
         "notifications/webhooks/<uuid:pk>/remove/", webhooks.remove_webhook, name="remove_webhook"
     ),
     path("notifications/deliveries/<uuid:pk>/again/", webhooks.send_again, name="send_again"),
+    path("notifications/deliveries/<uuid:pk>/dismiss/", webhooks.dismiss, name="dismiss"),
+    path("notifications/given-up/again/", webhooks.send_all_again, name="send_all_again"),
+    path("notifications/given-up/dismiss/", webhooks.dismiss_all, name="dismiss_all"),
     path("new/slack-app/", slack_apps.add, name="add_slack_app"),
     path("notifications/slack/<uuid:pk>/change/", slack_apps.edit, name="edit_slack_app"),
     path("slack/", slack.receive, name="slack"),

@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 
 from accounts.models import User
 from approvals import workload
-from approvals.workload import Burst, Workload, WorkloadRow
+from approvals.workload import Burst, RuleProposal, Workload, WorkloadRow
 from audit.models import Entry
 from core.templatetags.console import duration
 from notifications.mail_body import MailText
@@ -27,9 +27,7 @@ MOST = 10
 def compose(delivery: Delivery, entry: Entry, person: User) -> MailText:
     """Raises NotNeeded where there is nothing to tell."""
     since = _monday(entry)
-    sees_all = person.has_perm("accounts.view_user")
-    groups = None if sees_all else person.group_names
-    found = workload.read(groups, since, own=None if sees_all else person)
+    found = workload.read_for(person, since)
     if not found.people and not found.groups and not found.expired:
         raise NotNeeded(NO_DECISIONS)
     first, last = (
@@ -58,22 +56,27 @@ def _facts(found: Workload) -> list[tuple[str, str]]:
     facts += [(_("Outlier"), _burst(one)) for one in found.bursts[:MOST]]
     if found.expired:
         facts.append((_("Expired"), str(found.expired)))
-    if found.proposals:
-        said = ngettext("%(n)s rule", "%(n)s rules", len(found.proposals))
-        facts.append((_("Never denied"), said % {"n": len(found.proposals)}))
-    return facts
+    return facts + [(_("Never denied"), _proposal(one)) for one in found.proposals[:MOST]]
 
 
 def _figures(row: WorkloadRow) -> str:
-    said = [
-        ngettext("%(n)s decision", "%(n)s decisions", row.decided) % {"n": row.decided},
-        _("%(n)s %% denied") % {"n": row.denied_percent},
-    ]
+    said = [ngettext("%(n)s decision", "%(n)s decisions", row.decided) % {"n": row.decided}]
+    if row.decided:
+        said.append(_("%(n)s %% denied") % {"n": row.denied_percent})
     if row.median_s is not None:
         said.append(_("median %(time)s") % {"time": duration(row.median_s)})
     if row.edits:
         said.append(ngettext("%(n)s edit", "%(n)s edits", row.edits) % {"n": row.edits})
+    if row.expired:
+        said.append(_("%(n)s expired") % {"n": row.expired})
+    if row.abandoned:
+        said.append(_("%(n)s of them opened") % {"n": row.abandoned})
     return " · ".join(said)
+
+
+def _proposal(one: RuleProposal) -> str:
+    asked = ngettext("asked %(n)s time", "asked %(n)s times", one.asked) % {"n": one.asked}
+    return f"{one.rule.name} · {one.tool} · {asked}"
 
 
 def _burst(burst: Burst) -> str:

@@ -48,6 +48,37 @@ def in_words(said: str, known: Iterable[str]) -> str:
     return said
 
 
+def at_run_time(said: str) -> str:
+    """The same, of an error that a call's values make."""
+    for pattern, explain in _AT_RUN_TIME:
+        if found := pattern.fullmatch(said):
+            return explain(*found.groups())
+    return said
+
+
+def _fixed(sentence: str) -> Callable[..., str]:
+    return lambda *_values: sentence
+
+
+def _in_sentence(sentence: str) -> Callable[[str], str]:
+    return lambda value: sentence % value
+
+
+def _no_overload(called: str) -> str:
+    """`called`: as “_>_(string, int64)”, “(int64).startsWith(string)”, “!_” or “string(list)”."""
+    found = _METHOD.fullmatch(called) or _FUNCTION.fullmatch(called)
+    if found is None:
+        return _("“%s” is not for such values") % _sign(called)
+    on, function, given = found["on"], found["function"], found["given"]
+    types = f"{on}, {given}" if on and given else on or given
+    return _overload(function, f"({types})")
+
+
+def _not_converted(value: str, to: str) -> str:
+    said = _("%(value)s cannot be read as %(kind)s")
+    return said % {"value": _kind(value), "kind": _kind(to)}
+
+
 def _unexpected(text: str) -> str:
     if text == _END:
         return _("something is missing at the end")
@@ -90,11 +121,15 @@ def _overload(function: str, types: str) -> str:
     if written := FORMS.get(function):
         return _("it is written %s") % written
     kinds = [_kind(one) for one in re.split(r", (?![^(]*\)[^)])", types.strip("()")) if one]
-    sign = function.strip("_").lstrip("@") or function
+    sign = _sign(function)
     if len(kinds) == 2:
         said = _("“%(sign)s” does not go with %(left)s and %(right)s")
         return said % {"sign": sign, "left": kinds[0], "right": kinds[1]}
     return _("“%s” is not for such values") % sign
+
+
+def _sign(function: str) -> str:
+    return "?:" if function == _CHOICE else function.strip("_").lstrip("@") or function
 
 
 def _kind(name: str) -> str:
@@ -117,3 +152,33 @@ _KINDS: dict[str, Callable[[], str]] = {
     "google.protobuf.Duration": lambda: _("a length of time"),
     "dyn": lambda: _("an argument"),
 }
+
+_CHOICE = "<jump_condition>"
+_METHOD = re.compile(r"\((?P<on>[^()]+)\)\.(?P<function>\w+)\((?P<given>.*)\)")
+_FUNCTION = re.compile(r"(?P<on>)(?P<function>[^()]+)\((?P<given>.+)\)")
+_POINT = ("string", "google.protobuf.Timestamp")
+_LENGTH = ("string", "google.protobuf.Duration")
+_TOO_LARGE = _fixed(_("a number is too large or too small"))
+_AT_RUN_TIME: list[tuple[re.Pattern[str], Callable[..., str]]] = [
+    (re.compile(pattern, re.S), explain)
+    for pattern, explain in (
+        (r"Key not found in map : (.*)", _in_sentence(_("there is no member %s"))),
+        (r"Index error: index=(-?\d+) size=\d+", _in_sentence(_("the list has no item %s"))),
+        (
+            r"Index error: expected integer type.*",
+            _fixed(_("an item of a list is named by a whole number")),
+        ),
+        (r"No matching overloads found : (.*)", _no_overload),
+        (r"(?:divide|modulus) by zero", _fixed(_("it divides by zero"))),
+        (r"cannot convert (\w+) to (\w+)", _not_converted),
+        (r"String to Timestamp conversion failed", lambda: _not_converted(*_POINT)),
+        (r"String to Duration conversion failed", lambda: _not_converted(*_LENGTH)),
+        (r".* (?:overflow|out of \w+ range)", _TOO_LARGE),
+        (
+            r"Applying SELECT to non-message type",
+            _fixed(_("a member is asked of a value that is no object")),
+        ),
+        (r"Invalid timezone", _fixed(_("there is no such time zone"))),
+        (r"invalid regular expression: .*", _fixed(_("a pattern is no regular expression"))),
+    )
+]

@@ -19,7 +19,7 @@ from cel_expr_python import cel
 from core.english import gettext as _
 from core.errors import CountersignError
 from policies import outgoing
-from policies.condition_errors import CLAIMS, HOLDS, in_words
+from policies.condition_errors import CLAIMS, HOLDS, at_run_time, in_words
 from policies.condition_functions import FUNCTIONS, NOT_IN_LOOPS, prepare
 from policies.undecided import Undecided
 
@@ -43,6 +43,7 @@ CONTEXT = {
     "agent.name": cel.Type.STRING,
     "agent.owner": cel.Type.STRING,
     "agent.groups": cel.Type.List(cel.Type.STRING),
+    "person.groups": cel.Type.List(cel.Type.STRING),
     "credential.owner": cel.Type.STRING,
     "client.id": cel.Type.STRING,
     "now": cel.Type.TIMESTAMP,
@@ -110,11 +111,11 @@ class Condition:
         try:
             found = self.expression.eval(data={name: facts[name] for name in self.names})
         except RuntimeError as error:
-            raise Undecided(_message(str(error))) from error
+            raise Undecided(at_run_time(_message(str(error)))) from error
         if time.thread_time() - began > CPU_MAX_S:
             raise Undecided(_("it timed out"))
         if found.type() != cel.Type.BOOL:
-            raise Undecided(_message(str(found.value())))
+            raise Undecided(_not_bool(found))
         return bool(found.value())
 
     def _check_work(self, arguments: Any, size: int) -> None:
@@ -199,6 +200,12 @@ def _placed(message: str, known: Iterable[str]) -> str:
     said = _("Line %(line)s, column %(column)s: %(what)s.")
     what = in_words(found[3].replace(" (in container '')", "").rstrip("."), known)
     return said % {"line": found[1], "column": found[2], "what": what}
+
+
+def _not_bool(found: cel.Value) -> str:
+    if found.type() != cel.Type.ERROR:
+        return _("it is neither true nor false")
+    return at_run_time(_message(str(found.value())))
 
 
 def _message(message: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import F
 
@@ -17,10 +17,10 @@ from inspection.results import rules_of
 from inspection.strictness import combine_rules
 from policies.decide import SAYS, STRICTNESS
 from policies.feasibility import why_unmeetable
-from policies.models import Effect, Rule
+from policies.models import Effect, Limit, Rule
 from policies.thresholds import DEFAULT, BadThresholds, Decider, combine, parse
 from policies.unsatisfiable import why_never
-from registry.models import Definition, Tool
+from registry.models import IS_METHOD, Definition, Server, Tool
 from registry.schemas import definitions
 
 # What is understood of a rule. One that says more than this covers less than it seems.
@@ -34,17 +34,39 @@ MOST_TOOLS = 20_000
 _wild = re.compile(r"[*?\[]").search
 
 
-def covered(rules: Iterable[Rule]) -> list[int]:
-    """The number of published tools that each rule's patterns and hint cover."""
-    return [len(tools) for tools in _tools(list(rules))]
+class Covered(NamedTuple):
+    """Numbers of published tools, and of methods beside them."""
+
+    tools: int
+    methods: int
+
+
+def covered(tools: Set[int], methods: Set[int]) -> Covered:
+    """`tools`: what a rule covers, methods too, as everywhere else in this module."""
+    return Covered(len(tools - methods), len(tools & methods))
+
+
+def published_methods() -> set[int]:
+    methods = Tool.objects.filter(IS_METHOD, state=Tool.State.PUBLISHED, server__enabled=True)
+    return set(methods.values_list("pk", flat=True))
 
 
 def covered_tools(rules: Sequence[Rule]) -> dict[int, set[int]]:
-    """The published tools that each rule's patterns and hint cover."""
+    """The published tools and methods that each rule's patterns and hint cover."""
     return dict(zip((rule.pk for rule in rules), _tools(rules), strict=True))
 
 
-def _tools(rules: Sequence[Rule]) -> list[set[int]]:
+def why_covers_nothing(covering: Rule | Limit) -> str:
+    """Why its patterns cover no tool of today, as a sentence; "" where they cover one."""
+    if _tools([covering])[0]:
+        return ""
+    fits = re.compile(translate(covering.server)).match
+    if not any(map(fits, Server.objects.kept().values_list("slug", flat=True))):
+        return _("It covers nothing today: no server is called “%s”.") % covering.server
+    return _("It covers nothing today: no published tool fits its patterns and hint.")
+
+
+def _tools(rules: Sequence[Rule | Limit]) -> list[set[int]]:
     tools = list(_published({Rule.Hint(rule.hint) for rule in rules}))
     return [set(_covered(rule, tools)) for rule in rules]
 
@@ -71,7 +93,7 @@ def _claimed(hints: list[str], risk: str) -> dict[str, bool]:
     return {"destructiveHint": False, **claimed} if risk == Tool.Risk.CHANGES else claimed
 
 
-def _covered(rule: Rule, tools: Iterable[PublishedRow]) -> Iterator[int]:
+def _covered(rule: Rule | Limit, tools: Iterable[PublishedRow]) -> Iterator[int]:
     server, tool = re.compile(translate(rule.server)), re.compile(translate(rule.tool))
     says = SAYS[Rule.Hint(rule.hint)]
     for pk, slug, name, hints in tools:
@@ -81,7 +103,7 @@ def _covered(rule: Rule, tools: Iterable[PublishedRow]) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """On so many of the published tools that `rule` covers, `other` decides in its place.
+    """On so many of the tools and methods that `rule` covers, `other` decides in its place.
 
     `always`: by what the two rules say, whatever will be published.
     """
@@ -106,7 +128,7 @@ class Shadow:
 class Shadows:
     """Shadowing between rules: `over` a rule, and which ones it shadows."""
 
-    covered: int
+    covered: Covered
     over: list[Shadow]
     cast: list[Shadow]
 
@@ -121,14 +143,18 @@ class Shadows:
         return [] if self.whole else self.over
 
 
-def shadows(rules: Sequence[Rule], tools: Mapping[int, set[int]]) -> list[Shadows]:
+def shadows(
+    rules: Sequence[Rule], tools: Mapping[int, set[int]], methods: Set[int] = frozenset()
+) -> list[Shadows]:
     """The shadows of each rule, by patterns and by the tools that they cover now."""
     over: dict[int, list[Shadow]] = defaultdict(list)
     cast: dict[int, list[Shadow]] = defaultdict(list)
     for shadow in _shadows(rules, tools):
         over[shadow.rule.pk].append(shadow)
         cast[shadow.other.pk].append(shadow)
-    return [Shadows(len(tools[rule.pk]), over[rule.pk], cast[rule.pk]) for rule in rules]
+    return [
+        Shadows(covered(tools[rule.pk], methods), over[rule.pk], cast[rule.pk]) for rule in rules
+    ]
 
 
 def _shadows(rules: Sequence[Rule], tools: Mapping[int, set[int]]) -> Iterator[Shadow]:

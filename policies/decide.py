@@ -82,6 +82,7 @@ class Subject:
 
     def facts(self) -> Facts:
         """The values that conditions read."""
+        groups = sorted(self.groups)
         facts = Facts(
             {
                 "args": self.arguments,
@@ -93,7 +94,9 @@ class Subject:
                 conditions.LABELS: list(self.labels),
                 "agent.name": self.agent,
                 "agent.owner": self.owner,
-                "agent.groups": sorted(self.groups),
+                "agent.groups": groups,
+                # The person for whom an agent acts is its owner.
+                "person.groups": groups,
                 "credential.owner": self.credential,
                 "client.id": self.client,
                 "now": self.at or datetime.now(UTC),

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from accounts.models import shown_name
 from policies.history import LOOKED_AT, NEVER
 from registry.labels import Label
 
@@ -48,11 +49,12 @@ CROSS JOIN LATERAL (
         SELECT CASE WHEN count(*) = {LOOKED_AT} THEN min(at) END AS at FROM recent
     )
     SELECT CASE WHEN oldest.at > moment.since THEN oldest.at END AS cut_at,
-        k.text, came.at, came.call_id, t.labels, p.text
+        k.text, came.at, came.call_id, t.labels, p.text, u.first_name
     FROM moment CROSS JOIN oldest
     LEFT JOIN came ON true
     LEFT JOIN audit_name k ON k.id = came.tool
     LEFT JOIN audit_name p ON p.id = came.person
+    LEFT JOIN accounts_user u ON u.id = p.subject
     LEFT JOIN registry_tool t ON t.exposed_name = k.text
 ) found
 """
@@ -124,5 +126,6 @@ def by_call(rows: Sequence[Sequence[Any]]) -> dict[UUID, Flow]:
 
 def _source(row: Sequence[Any]) -> tuple[FlowSource, list[str]]:
     """A tool that has another name by now may have had any label."""
-    _but, _cut_at, tool, at, call_id, labels, person = row
-    return FlowSource(at, tool, call_id, person or ""), list(Label) if labels is None else labels
+    _but, _cut_at, tool, at, call_id, labels, person, display = row
+    name = shown_name(person, display or "") if person else ""
+    return FlowSource(at, tool, call_id, name), list(Label) if labels is None else labels

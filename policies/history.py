@@ -18,9 +18,19 @@ WITHIN_MS = 200
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 ROOT = "history"
 
-SQL = """
+# SQL of entries `e`: how many calls each counts that a limit blocked and that have no entries of
+# their own (gateway/process/limit_windows.py), and when the first of them came.
+_COUNTS = """e.action = (
+    SELECT a.id FROM audit_name a WHERE a.kind = 'action' AND a.text = 'limit.refused' LIMIT 1)"""
+BLOCKED = f"""
+    CASE WHEN {_COUNTS} THEN COALESCE((e.details ->> 'calls')::int, 0) ELSE 0 END AS blocked,
+    CASE WHEN {_COUNTS} THEN e.at - make_interval(
+        secs => COALESCE((e.details ->> 'seconds')::float, 3600)) END AS blocked_at
+"""
+
+SQL = f"""
 WITH recent AS MATERIALIZED (
-    SELECT e.id, e.at, e.seq, e.to_state, e.tool, e.call_id FROM audit_name n
+    SELECT e.id, e.at, e.seq, e.to_state, e.tool, e.call_id, {BLOCKED} FROM audit_name n
     CROSS JOIN LATERAL (
         -- As the index has them (audit/models/entries.py::BLOCK).
         SELECT * FROM audit_entryrow r WHERE r.agent = n.id
@@ -30,15 +40,17 @@ WITH recent AS MATERIALIZED (
 ), mine AS (
     SELECT * FROM recent
     WHERE tool IN (SELECT n.id FROM audit_name n WHERE n.kind = 'tool' AND n.text = %s)
-      AND call_id IS DISTINCT FROM %s::uuid
+      AND (call_id IS DISTINCT FROM %s::uuid OR blocked > 0)
       AND at <= COALESCE(%s::timestamptz, clock_timestamp())
 ), moment AS (
     SELECT COALESCE(%s::timestamptz, clock_timestamp()) AS now
 )
-SELECT count(*) FILTER (WHERE seq = 1 AND at > now - interval '1 hour'),
+SELECT count(*) FILTER (WHERE seq = 1 AND at > now - interval '1 hour')
+        + COALESCE(sum(blocked) FILTER (WHERE at > now - interval '1 hour'), 0),
     count(*) FILTER (
-        WHERE seq IS NOT NULL AND to_state IN ('refused', 'denied')
-          AND at > now - interval '24 hours'),
+        WHERE seq IS NOT NULL AND to_state IN ('refused', 'invalid', 'denied')
+          AND at > now - interval '24 hours')
+        + COALESCE(sum(blocked) FILTER (WHERE at > now - interval '24 hours'), 0),
     max(at) FILTER (WHERE seq IS NOT NULL AND to_state = 'approved')
 FROM moment LEFT JOIN mine ON true
 """

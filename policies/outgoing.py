@@ -9,8 +9,9 @@ import json
 from typing import Any
 
 from core.english import gettext as _
+from inspection import personal, secret_names
 from inspection.nested_texts import NestedTooDeep, texts_within
-from inspection.results import ResultRules, clean, is_named
+from inspection.results import ResultRules, clean, seen_name
 from policies.undecided import Undecided
 
 ROOT = "outgoing"
@@ -19,8 +20,8 @@ _MEMBERS = {
     "outgoing.personal": ResultRules(personal=True),
 }
 NAMES = tuple(_MEMBERS)
-# For every name of a member that holds a secret: none is written out for each of its values.
-_NAME = "password"
+# For the names of members that tell something of their values: none is written out for each.
+_SECRET, _PHONE = "password", "phone"
 
 
 class Facts(dict[str, Any]):
@@ -42,7 +43,13 @@ def _document(arguments: Any) -> bytes:
     except NestedTooDeep as error:
         said = _("texts in the arguments hold others more often than is looked at")
         raise Undecided(said) from error
-    named = {name for name in {name for name, _text in texts} if is_named(name)}
-    distinct = {(name in named, text) for name, text in texts}
-    members = [{_NAME if is_secret else "": text} for is_secret, text in distinct]
+    names = {name: seen_name(name) for name, _text in texts}
+    distinct = {(_role(names[name], text), text) for name, text in texts}
+    members = [{role: text} for role, text in distinct]
     return json.dumps(members, ensure_ascii=False).encode(errors="replace")
+
+
+def _role(name: str, text: str) -> str:
+    if secret_names.holds_secret(name, text):
+        return _SECRET
+    return _PHONE if personal.is_of_phone(name) else ""

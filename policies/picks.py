@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.db.models import Count, Q
 from django.utils.translation import gettext, ngettext
 
-from registry.models import Server, Tool
+from registry.models import HAS_METHOD, Server, Tool
 
 MOST = 50
 WILD = "*?[]"
@@ -20,7 +20,8 @@ class Pick(NamedTuple):
 
 def servers(typed: str) -> list[Pick]:
     """Servers with this in their names, each with the number of its published tools."""
-    published = Count("tools", filter=Q(tools__state=Tool.State.PUBLISHED))
+    is_shown = Q(tools__state=Tool.State.PUBLISHED) & ~HAS_METHOD
+    published = Count("tools", filter=is_shown)
     found = (
         Server.objects.kept().filter(slug__icontains=_plain(typed)).annotate(published=published)
     )

@@ -18,8 +18,9 @@ from policies.limits.compiled import CallParties
 from policies.limits.explained import evaluate
 from policies.models import Effect
 from policies.thresholds import deciders
+from registry.credentials.owners import owner_for
 from registry.labels import Label
-from registry.models import Tool
+from registry.models import Tool, Toolset
 from registry.publishing import published_catalogue
 from registry.publishing.published_tools import PublishedTool
 
@@ -27,17 +28,21 @@ NO_ARGUMENTS = "{}"
 
 
 class SimulationRefused(CountersignError):
-    """There is no such agent or tool, or the arguments are no JSON; says which."""
+    """There is no such agent, tool or toolset, or the arguments are no JSON; says which."""
 
 
-def suppose(agent: str, tool: str, arguments: str = NO_ARGUMENTS) -> Explanation:
-    """The very answer of decide(), and why. Nothing is called and nothing recorded."""
+def suppose(
+    agent: str, tool: str, arguments: str = NO_ARGUMENTS, *, toolset: str = ""
+) -> Explanation:
+    """The very answer of decide(), and why. Nothing is called and nothing recorded. Without a
+    toolset, limits that are counted for each have no usage."""
     asker, asked, text = _agent(agent), _tool(tool), arguments or NO_ARGUMENTS
     subject = _subject(asker, asked, text)
     book = decide.load()
     lookback.read(book, subject)
     explained = decide.explain(book, subject)
-    limits = evaluate(subject, _parties(asker, asked), text.encode(errors="replace"))
+    parties = _parties(asker, asked, _toolset(toolset))
+    limits = evaluate(subject, parties, text.encode(errors="replace"))
     unmet = _unmet(explained.decision, subject.owner)
     return replace(
         explained,
@@ -66,12 +71,11 @@ def asking_rules(tool: Tool) -> list[CompiledRule]:
     return [one for one in rules if one.asks and one.scope.for_every_agent.covers(subject)]
 
 
-def _parties(agent: Agent, tool: PublishedTool) -> CallParties:
-    """By no toolset: limits that are counted for each say so."""
+def _parties(agent: Agent, tool: PublishedTool, toolset: str) -> CallParties:
     return CallParties(
         (agent.pk, agent.name),
         (agent.owner_id, agent.owner.username),
-        "",
+        toolset,
         (tool.server_id, tool.server_slug),
         (tool.tool_id, tool.exposed_name),
         tool.hints,
@@ -91,6 +95,12 @@ def _agent(name: str) -> Agent:
     if agent is None:
         raise SimulationRefused(_("There is no agent “%s”.") % name)
     return agent
+
+
+def _toolset(slug: str) -> str:
+    if slug and not Toolset.objects.filter(slug=slug).exists():
+        raise SimulationRefused(_("There is no toolset “%s”.") % slug)
+    return slug
 
 
 def _tool(exposed_name: str) -> PublishedTool:
@@ -120,5 +130,5 @@ def _subject(agent: Agent, tool: PublishedTool, text: str) -> Subject:
         exposed=tool.exposed_name,
         tags=tool.tags,
         labels=tool.labels,
-        credential=agent.owner.username if tool.connection.is_personal else "",
+        credential=owner_for(agent, tool.connection).label,
     )

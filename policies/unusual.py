@@ -14,7 +14,7 @@ from uuid import UUID
 
 from core.english import gettext as _
 from core.english import ngettext
-from policies.history import LOOKED_AT
+from policies.history import BLOCKED, LOOKED_AT
 
 ROOT = "unusual"
 
@@ -31,7 +31,7 @@ SQL = f"""
 WITH moment AS (
     SELECT COALESCE(%s::timestamptz, clock_timestamp()) AS now
 ), recent AS MATERIALIZED (
-    SELECT e.id, e.at, e.seq, e.to_state, e.tool, e.call_id FROM audit_name n
+    SELECT e.id, e.at, e.seq, e.to_state, e.tool, e.call_id, {BLOCKED} FROM audit_name n
     CROSS JOIN LATERAL (
         -- As the index has them (audit/models/entries.py::BLOCK).
         SELECT * FROM audit_entryrow r WHERE r.agent = n.id
@@ -42,7 +42,8 @@ WITH moment AS (
     SELECT r.*, m.now,
         date_trunc('hour', r.at AT TIME ZONE 'UTC') AS hour, r.at > m.now - interval '1 hour' AS new
     FROM recent r, moment m
-    WHERE r.call_id IS DISTINCT FROM %s::uuid AND r.seq IS NOT NULL AND r.at <= m.now
+    WHERE (r.call_id IS DISTINCT FROM %s::uuid AND r.seq IS NOT NULL OR r.blocked > 0)
+      AND r.at <= m.now
 )
 SELECT
     extract(hour FROM max(moment.now) AT TIME ZONE 'UTC')::int,
@@ -50,11 +51,13 @@ SELECT
     count(DISTINCT hour::date) FILTER (WHERE seq = 1 AND at < mine.now - interval '12 hours'),
     count(*) FILTER (WHERE seq = 1 AND at < mine.now - interval '12 hours'
         AND extract(hour FROM hour) = extract(hour FROM mine.now AT TIME ZONE 'UTC')),
-    count(*) FILTER (WHERE seq = 1 AND new),
-    count(*) FILTER (WHERE seq = 1 AND NOT new),
+    count(*) FILTER (WHERE seq = 1 AND new) + COALESCE(sum(blocked) FILTER (WHERE new), 0),
+    count(*) FILTER (WHERE seq = 1 AND NOT new) + COALESCE(sum(blocked) FILTER (WHERE NOT new), 0),
     count(DISTINCT hour) FILTER (WHERE seq = 1 AND NOT new),
-    count(*) FILTER (WHERE to_state IN ('refused', 'denied') AND mine.id > COALESCE(
-        (SELECT max(id) FROM recent WHERE to_state = 'running'), 0)),
+    count(*) FILTER (WHERE to_state IN ('refused', 'invalid', 'denied') AND mine.id > COALESCE(
+        (SELECT max(id) FROM recent WHERE to_state = 'running'), 0))
+        + COALESCE(sum(blocked) FILTER (WHERE blocked_at > COALESCE(
+            (SELECT max(at) FROM recent WHERE to_state = 'running'), '-infinity')), 0),
     count(*) FILTER (WHERE seq = 1 AND tool IN (
         SELECT n.id FROM audit_name n WHERE n.kind = 'tool' AND n.text = %s)),
     (SELECT CASE WHEN count(*) = {LOOKED_AT}

@@ -17,9 +17,11 @@ from core import seal
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.sealed_fields import SealedField
-from registry.models import Server, ServerCredential
+from registry.models import CredentialOwner, Server, ServerCredential
 
 PURPOSE = "server credential"
+SHARED = CredentialOwner()
+Named = tuple[int, str]
 
 
 class Unreachable(CountersignError):
@@ -42,8 +44,13 @@ class ServerConnection:
     by_events: bool = False
     # Of servers with a sign-in of their own: its id, to find the credential that a call carries.
     signs_in: int = 0
-    # That credential is of the person on whose behalf the agent acts.
-    is_personal: bool = False
+    # Of which kind of owner that credential is (registry/models/credentials.py).
+    credential_of: str = ""
+
+    def owner(self, *, person: Named, team: Named, agent: Named) -> CredentialOwner:
+        """Whose credential a call carries: of this agent, for its person and its team."""
+        owners = {"person": person, "team": team, "agent": agent}
+        return CredentialOwner(kind, *owners[kind]) if (kind := self.credential_of) else SHARED
 
     def with_credential(self, credential: ServerCredential, headers: Mapping[str, str]) -> Self:
         """The connection of one credential, in one generation: nobody else's calls share it."""
@@ -95,7 +102,7 @@ def connection(server: Server, commands: Commands) -> ServerConnection:
         return _connection(server, argv=tuple(server.argv), env=_command_of(server, commands).env)
     headers = _opened(server, "sealed_headers")
     if server.sign_in:
-        who: dict[str, Any] = {"signs_in": server.pk, "is_personal": server.is_personal}
+        who: dict[str, Any] = {"signs_in": server.pk, "credential_of": server.credential_of}
         return _connection(server, url=server.url, headers=headers, **who)
     return _connection(server, url=server.url, headers={**headers, **_authorization(server)})
 

@@ -15,6 +15,7 @@ from core.errors import CountersignError
 from registry.models import ManagedPart
 
 RULES, LIMITS, TOOLSETS, SERVERS, TOOLS = "rules", "limits", "toolsets", "servers", "tools"
+SCHEDULES = "schedules"
 
 
 class ManagedElsewhere(CountersignError):

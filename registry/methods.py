@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
 from registry.models import Item
 
 READ = "resources/read"
@@ -37,23 +39,23 @@ def _definition(
 METHODS: dict[str, dict[str, Any]] = {
     READ: _definition(
         READ,
-        "Read a resource",
-        "Gives what the server's resource with this URI holds now.",
+        gettext_noop("Read a resource"),
+        gettext_noop("Gives what the server's resource with this URI holds now."),
         ["uri"],
         uri={"type": "string", "minLength": 1, "maxLength": URI_MAX, "description": "Which."},
     ),
     GET: _definition(
         GET,
-        "Get a prompt",
-        "Gives the messages of the server's prompt, made with these arguments.",
+        gettext_noop("Get a prompt"),
+        gettext_noop("Gives the messages of the server's prompt, made with these arguments."),
         ["name"],
         name={"type": "string", "minLength": 1, "description": "Which prompt."},
         arguments={"type": "object", "additionalProperties": _TEXT},
     ),
     COMPLETE: _definition(
         COMPLETE,
-        "Complete an argument",
-        "Suggests how an argument of a prompt or of a resource template may go on.",
+        gettext_noop("Complete an argument"),
+        gettext_noop("Suggests how an argument of a prompt or of a resource template may go on."),
         ["ref", "argument"],
         ref={
             "type": "object",

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from core import json_words
 from core.english import gettext as _
 from core.errors import CountersignError
 from registry.names import MAX_SLUG
@@ -47,7 +48,7 @@ def read(text: str) -> list[PastedServer]:
     except orjson.JSONDecodeError as error:
         raise PasteRefused(
             _("This is not JSON (line %(line)d, column %(column)d: %(why)s). Comments must go.")
-            % {"line": error.lineno, "column": error.colno, "why": error.msg}
+            % {"line": error.lineno, "column": error.colno, "why": json_words.describe(error)}
         ) from error
     found = list(_servers(whole)) if isinstance(whole, dict) else []
     if not found:

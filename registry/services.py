@@ -675,6 +675,17 @@ def assign(toolset: Toolset, agent: Agent, *, by: By) -> None:
     _join(toolset, Toolset.agents.through, by=by, agent=agent)
 
 
+def may_assign(toolset: Toolset, agent: Agent | None, *, by: By) -> bool:
+    """Whether `assign` would do it; an agent of None is not made yet."""
+    if agent is not None and toolset.agents.filter(pk=agent.pk).exists():
+        return True
+    try:
+        managed.check(managed.TOOLSETS, toolset.slug, by=by)
+    except managed.ManagedElsewhere:
+        return False
+    return True
+
+
 def unassign(toolset: Toolset, agent: Agent, *, by: By) -> None:
     _part(toolset, Toolset.agents.through, by=by, agent=agent)
 

@@ -29,9 +29,9 @@ def renew_findings() -> None:
 
 @shared_task(name="registry.remove_credentials")
 def remove_credentials() -> None:
-    # Calls carry none of them from the moment in which their owner left; here they are deleted.
+    # Calls carry none of them from the moment in which their owner was gone; here they are deleted.
     credential_store.remove(
-        ServerCredential.objects.left_behind(), by=SYSTEM, reason=_("The user was disabled.")
+        ServerCredential.objects.left_behind(), by=SYSTEM, reason=_("Its owner is gone.")
     )
 
 

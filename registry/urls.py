@@ -46,6 +46,12 @@ urlpatterns = [
     path("servers/<slug:slug>/enabled/", servers.set_enabled, name="set_server_enabled"),
     path("servers/<slug:slug>/relays/", servers.set_relays, name="set_server_relays"),
     path("servers/<slug:slug>/results/", servers.set_results, name="set_server_results"),
+    path("servers/<slug:slug>/signature/", server_imports.signature, name="server_signature"),
+    path(
+        "servers/<slug:slug>/signature/remove/",
+        server_imports.remove_signature,
+        name="remove_signature",
+    ),
     path("servers/<slug:slug>/revision/", servers.set_revision, name="set_server_revision"),
     path("servers/<slug:slug>/sign-in/", connections.server_sign_in, name="server_sign_in"),
     path("servers/<slug:slug>/sign-in/connect/", connections.connect_shared, name="connect_shared"),

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 IDENTITY_PROVIDER = ROOT / "tests" / "accounts" / "npm"
 # The conformance suite's need.
 NODE_AT_LEAST = 22
+NPM_SCRIPT = Path("lib", "node_modules", "npm", "bin", "npm-cli.js")
 # Each with an environment of its own: they bring half a hundred packages that we do not need, and
 # some of them an SDK that is older than ours.
 IN_PYTHON = ("fastmcp", "sqlite", "openai-agents", "pydantic-ai", "langchain", "schemathesis")
@@ -100,7 +101,9 @@ def find_npm() -> list[str] | None:
     version = re.match(r"v(\d+)", answer.stdout)
     if version is None or int(version[1]) < NODE_AT_LEAST:
         return None
-    return [npm]
+    # Beside the Node.js of a wheel lies a copy of npm's program, which finds nothing from there.
+    script = Path(node).parent.parent / NPM_SCRIPT
+    return [node, str(script)] if script.exists() else [npm]
 
 
 def npm_from_wheel(install_packages: Callable[[Path], bool]) -> list[str] | None:
@@ -115,8 +118,7 @@ def npm_from_wheel(install_packages: Callable[[Path], bool]) -> list[str] | None
         return None
     home = Path(spec.origin).parent
     os.environ["PATH"] = f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    npm = home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    return [str(home / "bin" / "node"), str(npm)]
+    return [str(home / "bin" / "node"), str(home / NPM_SCRIPT)]
 
 
 def say(sentence: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.test import TransactionTestCase
+from django.test import Client, TransactionTestCase
 from hypothesis import settings
 
 from accounts import services as accounts
@@ -59,6 +59,12 @@ def bob(db: None) -> User:
 def olga(db: None) -> User:
     """An operator."""
     return person("olga", Role.OPERATOR)
+
+
+@pytest.fixture
+def as_olga(client: Client, olga: User) -> Client:
+    client.force_login(olga)
+    return client
 
 
 @pytest.fixture

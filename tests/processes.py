@@ -28,7 +28,9 @@ class Running:
         env: Mapping[str, str],
         log: Path,
         ready: Callable[["Running"], bool],
+        root: Path = ROOT,
     ) -> None:
+        self.root = root
         self.argv, self.env, self.log, self._ready = argv, env, log, ready
         self.start()
 
@@ -37,7 +39,7 @@ class Running:
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 die_with_parent.command(self.argv),
-                cwd=ROOT,
+                cwd=self.root,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
                 pass_fds=die_with_parent.lifelines(),
@@ -83,8 +85,9 @@ class Stack:
     `stack.web.url`-like addresses are known before the start: `web_url`, `agents_url`.
     """
 
-    def __init__(self, logs: Path) -> None:
-        self.logs = logs
+    def __init__(self, logs: Path, *, root: Path = ROOT) -> None:
+        """`root`: the source that runs, which may be another release."""
+        self.logs, self.root = logs, root
         self.web_port, self.agents_port = free_port(), free_port()
         self.web_url = f"http://{HOST}:{self.web_port}"
         self.agents_url = f"http://{HOST}:{self.agents_port}"
@@ -137,7 +140,8 @@ class Stack:
         return [(f"Output of {name}", it.text()[-6000:]) for name, it in self.started.items()]
 
     def _start(self, name: str, argv: list[str], ready: Callable[[Running], bool]) -> Running:
-        process = Running(argv, env=self.env, log=self.logs / f"{name}.log", ready=ready)
+        log = self.logs / f"{name}.log"
+        process = Running(argv, env=self.env, log=log, ready=ready, root=self.root)
         self.started[name] = process
         return process
 

@@ -10,8 +10,12 @@ from django.test import Client
 
 from accounts.models import User
 from registry.credentials import clients
-from registry.models import Server
+from registry.models import CredentialOwner, Server
 from tests.upstreams.guarded import Guarded
+
+
+def of(person: User) -> CredentialOwner:
+    return CredentialOwner("person", person.pk, person.username)
 
 
 def set_up(server: Server, mode: str, *, by: User, **more: Any) -> None:
@@ -26,6 +30,16 @@ def to_there(client: Client, slug: str) -> str:
     found = re.search(r'class="button primary wide" href="([^"]+)"', response.text)
     assert found is not None
     return html.unescape(found[1])
+
+
+def connect_owned(operator: User, slug: str, owner_id: int, *, login: str) -> Any:
+    """An operator connects the account of a team or an agent, as `login` at the server."""
+    client = Client()
+    client.force_login(operator)
+    page = client.post(f"/servers/{slug}/sign-in/connect/", {"owner": owner_id})
+    found = re.search(r'class="button primary wide" href="([^"]+)"', page.text)
+    assert found is not None, page.text
+    return client.get(at_authorization_server(html.unescape(found[1]), login))
 
 
 def at_authorization_server(there: str, login: str) -> str:
@@ -47,4 +61,12 @@ def connect(person: User, slug: str, *, login: str = "") -> Client:
     return client
 
 
-__all__ = ["Guarded", "at_authorization_server", "connect", "set_up", "to_there"]
+__all__ = [
+    "Guarded",
+    "at_authorization_server",
+    "connect",
+    "connect_owned",
+    "of",
+    "set_up",
+    "to_there",
+]

@@ -47,14 +47,20 @@ def authenticate(client_id: str, assertion: str, *, audiences: Collection[str]) 
     client = SignInClient.objects.filter(client_id=named).exclude(used_at=None).first()
     if client is None:
         return ShownClient(named, is_signed=False)
+    return ShownClient(named, is_signed=prove(client, assertion, audiences=audiences))
+
+
+def prove(client: SignInClient, assertion: str, *, audiences: Collection[str]) -> bool:
+    """Whether the client signed its request, where it may leave that out. Raises AssertionRefused
+    and ProviderAway."""
     if not assertion:
         if client.signs_requests:
             raise AssertionRefused(UNSIGNED)
-        return ShownClient(named, is_signed=False)
+        return False
     claims = _claims(client, assertion)
-    assertions.check_own(named, claims, audiences=audiences)
-    assertions.use_up(named, claims)
-    return ShownClient(named, is_signed=True)
+    assertions.check_own(client.client_id, claims, audiences=audiences)
+    assertions.use_up(client.client_id, claims)
+    return True
 
 
 def _claims(client: SignInClient, assertion: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Source: draft-ietf-oauth-client-id-metadata-document; MCP 2026-07-28, basic/auth
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from datetime import timedelta
@@ -16,8 +17,9 @@ from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
+from accounts.agent_sign_in import product_names
 from accounts.agent_sign_in.client_keys import declared_keys
-from accounts.agent_sign_in.redirects import is_allowed
+from accounts.agent_sign_in.redirects import is_allowed, is_of_host, is_plain
 from accounts.models import SignInClient
 from accounts.workloads.public_keys import KeysRefused
 from audit.services import SYSTEM, record
@@ -27,16 +29,30 @@ from core.errors import CountersignError
 from core.guarded_http import RequestFailed, WebLimits
 from core.look_alikes import skeleton
 from core.outbound import AddressRefused
+from core.text import of_kinds
 
 ID_MAX, NAME_MAX, REDIRECTS_MAX = 255, 100, 20
+# Shorter names stand in many others.
+PART_MIN = 5
+# Not kept of a name; and what no name has: it would be read backwards.
+_UNSEEN = re.compile(f"[{of_kinds('unseen', 'tag')}]")
+_TURNS = re.compile(f"[{of_kinds('bidi')}]")
 DOCUMENT_LIMITS = WebLimits(connect_s=3, idle_s=3, total_s=5, max_bytes=16 * 1024)
 # A document is read anew after the first, and used without an answer until the second.
 FRESH, OUTLIVES = timedelta(hours=1), timedelta(days=1)
+# Begins the id of a client that registered itself.
+REGISTERED = "csr_"
 CODE_GRANT = "authorization_code"
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
-# Clients that no user has allowed anything: so many are kept for so long. Where there are more,
-# the oldest of the network that registered most make room, so that a flood displaces itself.
-UNUSED_MAX, UNUSED_FOR = 200, timedelta(hours=1)
+# Clients that no user has allowed anything are kept for so long. One that registered keeps its id
+# for good and cannot be helped once we forgot it, so its time begins anew with each consent page.
+UNUSED_FOR = {
+    SignInClient.Kind.DOCUMENT: timedelta(hours=1),
+    SignInClient.Kind.REGISTERED: timedelta(days=90),
+}
+# Where more wait, those whose page was opened longest ago make room: of the network that registered
+# most, so that a flood displaces itself.
+UNUSED_MAX = 1_000
 
 
 class ClientRefused(CountersignError):
@@ -49,6 +65,14 @@ def find_client(client_id: str) -> SignInClient:
     known = SignInClient.objects.filter(client_id=client_id[:ID_MAX]).first()
     if known and known.kind == SignInClient.Kind.REGISTERED:
         return known
+    if client_id.startswith(REGISTERED):
+        raise ClientRefused(
+            _(
+                "The registration of this client is not known here, or was removed. Sign out of "
+                "this server in the client, or remove the server there and add it: the client then "
+                "registers itself."
+            )
+        )
     _check_address(client_id)
     if known and known.read_at > timezone.now() - FRESH:
         return known
@@ -69,17 +93,22 @@ def renew(client: SignInClient) -> SignInClient:
     return _read_anew(client.client_id) if is_document else client
 
 
-def register(said: Any, *, network: str = "") -> SignInClient:
-    """Registers a client by what it says of itself. `network`: which it came from. Raises
-    ClientRefused."""
+def check(said: Any) -> dict[str, Any]:
+    """The stored columns of a client, by what it says of itself. Raises ClientRefused."""
     if not isinstance(said, dict):
         raise ClientRefused(_("Send a JSON object."))
     _check_kind(said)
-    names = _names(said)
+    return _names(said)
+
+
+def register(said: Any, *, network: str = "") -> SignInClient:
+    """Registers a client by what it says of itself. `network`: which it came from. Raises
+    ClientRefused."""
+    names = check(said)
     with transaction.atomic():
         _make_room()
         client = SignInClient.objects.create(
-            client_id=f"csr_{secrets.token_urlsafe(18)}",
+            client_id=f"{REGISTERED}{secrets.token_urlsafe(18)}",
             kind=SignInClient.Kind.REGISTERED,
             network=network,
             **names,
@@ -100,10 +129,26 @@ def check_device_client(client_id: str) -> None:
 
 
 def look_alike(client: SignInClient) -> SignInClient | None:
-    """Another client that users allowed something and whose name reads like this one's."""
+    """Another client that users allowed something and whose name reads like this one's, or stands
+    in the name of one that no host vouches for."""
     look = skeleton(client.name)
-    used = SignInClient.objects.exclude(used_at=None).exclude(pk=client.pk)
-    return next((one for one in used if look and skeleton(one.name) == look), None)
+    used = SignInClient.objects.exclude(used_at=None)
+    used = used.exclude(client_id__in=registrations_of(client))
+    names = [(skeleton(one.name), one) for one in used]
+    if found := next((one for name, one in names if look and name == look), None):
+        return found
+    if client.kind == SignInClient.Kind.DOCUMENT:
+        return None
+    return next((one for name, one in names if len(name) >= PART_MIN and name in look), None)
+
+
+def product_named(client: SignInClient) -> str:
+    """The well-known product that it passes for, whose hosts do not vouch for it; else empty."""
+    return product_names.product_named(client.name, host_of(client).partition(":")[0])
+
+
+def is_known(client_id: str) -> bool:
+    return SignInClient.objects.filter(client_id=client_id).exists()
 
 
 def host_of(client: SignInClient) -> str:
@@ -112,23 +157,51 @@ def host_of(client: SignInClient) -> str:
     return urlsplit(client.client_id).netloc if is_document else ""
 
 
+def registrations_of(client: SignInClient) -> list[str]:
+    """The ids under which one client registered itself: each time anew, under the same name and for
+    the same addresses. Where all of them are of hosts, nobody but these hosts gets the codes.
+
+    A program on a user's computer is known by its id alone: any other program could register its
+    name and its address, and would then act as an agent for which users approved calls in advance.
+    So could a device, which gets no code at an address.
+    """
+    if client.kind != SignInClient.Kind.REGISTERED or not _is_of_hosts(client):
+        return [client.client_id]
+    same = SignInClient.objects.filter(
+        kind=client.kind, name=client.name, redirect_uris=client.redirect_uris, device_flow=False
+    )
+    return list(same.values_list("client_id", flat=True))
+
+
+def _is_of_hosts(client: SignInClient) -> bool:
+    places = client.redirect_uris
+    return bool(places) and not client.device_flow and all(map(is_of_host, places))
+
+
+def note_page(client: SignInClient) -> None:
+    """A user sees its consent page, and may answer another day."""
+    if client.kind == SignInClient.Kind.REGISTERED:
+        SignInClient.objects.filter(pk=client.pk).update(read_at=timezone.now())
+
+
 def forget_unused() -> None:
-    old = SignInClient.objects.filter(created_at__lt=timezone.now() - UNUSED_FOR)
-    old.filter(used_at=None).delete()
+    for kind, kept_for in UNUSED_FOR.items():
+        old = SignInClient.objects.filter(kind=kind, read_at__lt=timezone.now() - kept_for)
+        old.filter(used_at=None).delete()
 
 
 def _make_room() -> None:
     forget_unused()
     unused = SignInClient.objects.filter(kind=SignInClient.Kind.REGISTERED, used_at=None)
-    displace(unused, beyond=unused.count() + 1 - UNUSED_MAX)
+    displace(unused, beyond=unused.count() + 1 - UNUSED_MAX, by="read_at")
 
 
-def displace(rows: QuerySet[Any], *, beyond: int) -> None:
+def displace(rows: QuerySet[Any], *, beyond: int, by: str = "created_at") -> None:
     """Deletes so many: the oldest of the network that has most, so that a flood displaces
     itself."""
     if beyond > 0:
         by_network = rows.values("network").annotate(n=Count("pk")).order_by("-n", "network")
-        most = rows.filter(network=by_network[0]["network"]).order_by("created_at")
+        most = rows.filter(network=by_network[0]["network"]).order_by(by)
         rows.model._default_manager.filter(pk__in=most.values("pk")[:beyond]).delete()
 
 
@@ -142,7 +215,8 @@ def _check_address(client_id: str) -> None:
     segments = unquote(parts.path).split("/")
     if parts.scheme not in ("https", "http") or len(client_id) > ID_MAX:
         raise ClientRefused(_("The client is not known here."))
-    if not is_whole or "#" in client_id or len(parts.path) < 2 or {".", ".."} & set(segments):
+    is_whole = is_whole and is_plain(client_id) and "#" not in client_id
+    if not is_whole or len(parts.path) < 2 or {".", ".."} & set(segments):
         raise ClientRefused(_("The client's id is no address that a document may have."))
 
 
@@ -229,4 +303,9 @@ def _name(said: Mapping[str, Any]) -> str:
     if not isinstance(name, str):
         raise ClientRefused(_("The client's name is no text."))
     storable = name.encode(errors="replace").decode().replace("\0", "�")
-    return " ".join(storable.split())[:NAME_MAX]
+    kept = " ".join(_UNSEEN.sub("", storable).split())[:NAME_MAX]
+    if _TURNS.search(storable) or (name and not kept):
+        raise ClientRefused(
+            _("The client's name cannot be read: it is blank, or turns the direction of writing.")
+        )
+    return kept

@@ -94,6 +94,7 @@ def decide(
         client_id=client.client_id,
         resource=row.resource,
         device=row.network,
+        **(grants.look_alike_details(client) if agent else {}),
     )
     return True
 

@@ -21,8 +21,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 
 from accounts import services
-from accounts.agent_sign_in import access_tokens
-from accounts.agent_sign_in.clients import host_of
+from accounts.agent_sign_in import access_tokens, clients
 from accounts.models import (
     Agent,
     AgentToken,
@@ -36,12 +35,17 @@ from core import seal
 from core.english import gettext as _
 from core.errors import CountersignError
 
+# In the name of an agent whose client registered itself.
+UNCONFIRMED = "registered"
 CODE_LASTS = timedelta(seconds=60)
 # A refresh token that is not used, and the whole grant, however often it is refreshed.
 REFRESH_LASTS, GRANT_LASTS = timedelta(days=30), timedelta(days=90)
+# The grant of a client that asks an identity provider for each access token.
+ALLOWED_LASTS = timedelta(days=1)
 # A client that did not get the answer may ask once more and gets the same refresh token.
 GRACE = timedelta(seconds=10)
 _CODE, _REFRESH, _SUCCESSOR = "authorization code", "refresh token", "next refresh token"
+_CODE_OF_PAGE = "authorization code of a consent page"
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}", re.ASCII)
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 # Whether the toolset at this address still lets this agent's owner sign it in.
@@ -64,10 +68,9 @@ class Issued(NamedTuple):
 
 def agent_of(person: User, client: SignInClient) -> Agent | None:
     """The agent that this client is for this user; None: there was none yet."""
-    grants = AgentToken.objects.exclude(resource="").filter(
-        client_id=client.client_id, created_by=person
-    )
-    codes = AuthorizationCode.objects.filter(client=client, person=person)
+    ids = clients.registrations_of(client)
+    grants = AgentToken.objects.exclude(resource="").filter(client_id__in=ids, created_by=person)
+    codes = AuthorizationCode.objects.filter(client__client_id__in=ids, person=person)
     known = Q(pk__in=grants.values("agent")) | Q(pk__in=codes.values("agent"))
     return Agent.objects.filter(known, owner=person).order_by("pk").first()
 
@@ -82,10 +85,12 @@ def find_or_make_agent(person: User, client: SignInClient) -> Agent:
 
 
 def _make_agent(person: User, client: SignInClient) -> Agent:
-    """Its name begins with the user: a client chooses no name that rules know."""
-    label = host_of(client).partition(":")[0].removeprefix("www.").replace(".", "-")
+    """Its name begins with the user, and has a mark where the client chose the rest: it takes no
+    name that rules know, nor that of a client for which a host vouches."""
+    label = clients.host_of(client).partition(":")[0].removeprefix("www.").replace(".", "-")
     who = slugify(person.username) or f"user-{person.pk}"
-    base = f"{who}-{slugify(label or client.name) or 'agent'}"[:90].strip("-")
+    rest = slugify(label) or f"{UNCONFIRMED}-{slugify(client.name) or 'agent'}"
+    base = f"{who}-{rest}"[:90].strip("-")
     taken = set(Agent.objects.filter(name__startswith=base).values_list("name", flat=True))
     names = (base if n == 1 else f"{base}-{n}" for n in range(1, len(taken) + 2))
     return services.create_agent(
@@ -103,9 +108,18 @@ def allow(
     redirect_uri: str,
     challenge: str,
     jkt: str = "",
+    page: str = "",
 ) -> str:
-    """Writes the user's consent down and returns the code for the client."""
-    code = secrets.token_urlsafe(32)
+    """Writes the user's consent down and returns the code for the client. A page has one code: a
+    second press gives the same one; raises TokenRefused if that was used or has expired."""
+    code = _code_of(page) if page else secrets.token_urlsafe(32)
+    # Two presses at once wait for each other here, whoever made their agent.
+    User.objects.select_for_update(no_key=True).get(pk=person.pk)
+    given = AuthorizationCode.objects.filter(digest=seal.sign(_CODE, code.encode())).first()
+    if given is not None:
+        if given.used_at or given.expires_at <= timezone.now():
+            raise TokenRefused(_("The consent page was answered before. Start again."))
+        return code
     AuthorizationCode.objects.create(
         digest=seal.sign(_CODE, code.encode()),
         client=client,
@@ -115,6 +129,7 @@ def allow(
         redirect_uri=redirect_uri,
         challenge=challenge,
         jkt=jkt,
+        page=page,
         expires_at=timezone.now() + CODE_LASTS,
     )
     SignInClient.objects.filter(pk=client.pk).update(used_at=timezone.now())
@@ -126,8 +141,22 @@ def allow(
         client_id=client.client_id,
         resource=resource,
         redirect_uri=redirect_uri,
+        **look_alike_details(client),
     )
     return code
+
+
+def _code_of(page: str) -> str:
+    """Computed, not kept: so it can be given once more, and is stored nowhere."""
+    return seal.to_text(seal.sign(_CODE_OF_PAGE, page.encode()))
+
+
+def look_alike_details(client: SignInClient) -> dict[str, str]:
+    """Which client of a name that reads like this one's was allowed before, or which well-known
+    product has it, for the record: the page warned of it."""
+    other = clients.look_alike(client)
+    said = other.client_id if other else clients.product_named(client)
+    return {"reads_like": said} if said else {}
 
 
 def redeem(
@@ -292,8 +321,59 @@ def is_active(person: User, agent: Agent) -> bool:
     return person.is_active and agent.enabled and agent.owner_id == person.pk
 
 
+@transaction.atomic
+def issue_allowed(
+    client: SignInClient,
+    agent: Agent,
+    resource: str,
+    *,
+    jkt: str,
+    issuer: str,
+    subject: str,
+    id_jag: str,
+) -> str:
+    """An access token for a client that an identity provider allowed to act for the agent's owner,
+    without a refresh token: the client asks the provider each time. Raises TokenRefused."""
+    if why := why_unbound(agent, jkt):
+        raise TokenRefused(why, agent.owner)
+    lasting = AgentToken.objects.sign_ins().filter(
+        agent=agent,
+        client_id=client.client_id,
+        resource=resource,
+        jkt=jkt,
+        expires_at__gt=timezone.now() + timedelta(seconds=access_tokens.LIFETIME_S),
+    )
+    grant = lasting.first() or make_grant(
+        client, agent.owner, agent, resource, jkt, lasts=ALLOWED_LASTS
+    )
+    SignInClient.objects.filter(pk=client.pk).update(used_at=timezone.now())
+    text = access_tokens.issue(grant.public_id, jkt=jkt)
+    issued = access_tokens.read(text)
+    assert issued is not None
+    record(
+        "agent_sign_in.allowed_by_provider",
+        actor=agent.owner.actor,
+        agent=(agent.pk, agent.name),
+        token=str(grant),
+        client=client.name,
+        client_id=client.client_id,
+        issuer=issuer,
+        subject=subject,
+        assertion=id_jag,
+        access_token=issued.token_id,
+        resource=resource,
+    )
+    return text
+
+
 def make_grant(
-    client: SignInClient, person: User, agent: Agent, resource: str, jkt: str = ""
+    client: SignInClient,
+    person: User,
+    agent: Agent,
+    resource: str,
+    jkt: str = "",
+    *,
+    lasts: timedelta = GRANT_LASTS,
 ) -> AgentToken:
     grant = AgentToken.objects.create(
         agent=agent,
@@ -301,7 +381,7 @@ def make_grant(
         # Of no token: nobody has its secret.
         digest=secrets.token_bytes(32),
         created_by=person,
-        expires_at=timezone.now() + GRANT_LASTS,
+        expires_at=timezone.now() + lasts,
         issuer=settings.PUBLIC_URL,
         client_id=client.client_id,
         resource=resource,

@@ -13,9 +13,11 @@ import jwt
 
 from accounts.dpop import is_thumbprint
 from accounts.models import Identity
+from accounts.oidc.group_mapping import groups_told
 from accounts.oidc.metadata import AGENT, ProviderFailed, signing_key
 from accounts.oidc.providers import IdentityProvider, usable_providers
 from accounts.oidc.signed_tokens import SKEW_S, check_texts, is_name, why_refused
+from accounts.resources import canonical_resource
 from accounts.tokens import Bearer, SignedIn, TokenBook
 from core.english import gettext as _
 
@@ -122,7 +124,9 @@ def _verified(token: str, claimed: _Claimed, resource: str) -> dict[str, Any]:
 
 def _check(claims: dict[str, Any], provider: IdentityProvider, resource: str) -> None:
     # One for several resources could be brought here by each of them.
-    if claims["aud"] not in (resource, [resource]):
+    named = claims["aud"]
+    aud = named[0] if isinstance(named, list) and len(named) == 1 else named
+    if not isinstance(aud, str) or canonical_resource(aud) != resource:
         raise ProviderFailed(_("The token is for another address."))
     if not is_name(claims["sub"]):
         raise ProviderFailed(_("The token names nobody."))
@@ -137,6 +141,9 @@ def _check(claims: dict[str, Any], provider: IdentityProvider, resource: str) ->
         raise ProviderFailed(_("The token is valid for longer than a day."))
     if provider.agent_scope and provider.agent_scope not in _scopes(claims):
         raise ScopeMissing(provider.agent_scope)
+    # A provider that names groups elsewhere, as Entra does of people in many, names none here.
+    if provider.agent_groups and groups_told(provider, claims).isdisjoint(provider.agent_groups):
+        raise ProviderFailed(_("The token names none of the groups that agents need."))
 
 
 def _jkt(claims: dict[str, Any]) -> str:

@@ -79,9 +79,12 @@ class IdentityProvider:
     # The claim that says how strong a sign-in was; Entra ID has “acrs”.
     acr_claim: str = "acr"
     # Its access tokens are taken of agents' clients that an administrator named; the scope that
-    # each needs, if any.
+    # each needs, if any, and groups of the provider, of which each needs one.
     agent_tokens: bool = False
     agent_scope: str = ""
+    agent_groups: tuple[str, ...] = ()
+    # Clients that it allows to act for its users without asking them (ID-JAG).
+    id_jag_clients: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

@@ -17,13 +17,14 @@ from accounts.forms import AgentForm, ClientForm, TokenForm
 from accounts.http import ConsoleRequest, reason_in
 from accounts.models import MAX_HOLD_S, Agent, AgentToken, User
 from accounts.oidc.access_tokens import agent_providers
+from accounts.teams import team_of, teams_of
 from accounts.token_lists import open_first
 from core.http import page
 from core.paging import paged
 
 
 def visible(person: User) -> QuerySet[Agent]:
-    return Agent.objects.visible_to(person).select_related("owner")
+    return Agent.objects.visible_to(person).select_related("owner", "team")
 
 
 def may_handle_tokens(person: User, agent: Agent) -> bool:
@@ -75,7 +76,7 @@ def issue_token(request: ConsoleRequest, name: str) -> HttpResponse:
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _show(request, shown, form)
-    text = services.issue_token(shown, by=request.user, days=form.cleaned_data["days"])
+    text = services.issue_token(shown, by=request.user, **form.cleaned_data)
     return _show(request, shown, TokenForm(), issued=text)
 
 
@@ -143,6 +144,21 @@ def set_hold(request: ConsoleRequest, name: str) -> HttpResponse:
     return redirect("accounts:agent", name)
 
 
+@page("", "POST")
+def set_team(request: ConsoleRequest, name: str) -> HttpResponse:
+    """Its owner chooses among the owner's teams, and so does who may change agents."""
+    shown = get_object_or_404(visible(request.user), name=name)
+    if not _may_choose_team(request.user, shown):
+        raise PermissionDenied
+    chosen = request.POST.get("team", "")
+    try:
+        services.set_team(shown, services.team_named(chosen) if chosen else None, by=request.user)
+        messages.success(request, _("The team of “%s” is set.") % name)
+    except services.AccountRefused as error:
+        messages.error(request, str(error))
+    return redirect("accounts:agent", name)
+
+
 @page("accounts.change_agent", "POST")
 def set_requires_dpop(request: ConsoleRequest, name: str) -> HttpResponse:
     shown = get_object_or_404(Agent, name=name)
@@ -155,6 +171,10 @@ def set_requires_dpop(request: ConsoleRequest, name: str) -> HttpResponse:
     )
     messages.success(request, said % name)
     return redirect("accounts:agent", name)
+
+
+def _may_choose_team(person: User, agent: Agent) -> bool:
+    return agent.owner_id == person.pk or person.has_perm("accounts.change_agent")
 
 
 def agent_for_tokens(person: User, name: str) -> Agent:
@@ -189,6 +209,8 @@ def _show(
         "issued": issued,
         "client_form": (client_form or ClientForm()) if names_clients else None,
         "max_hold_s": MAX_HOLD_S,
+        "teams": teams_of(shown.owner) if _may_choose_team(request.user, shown) else [],
+        "acts_for": team_of(shown)[1],
         "may_handle_tokens": may_handle_tokens(request.user, shown),
         "may_issue_tokens": may_issue_tokens(request.user, shown),
     }

@@ -54,7 +54,7 @@ def _form(person: User, data: Any) -> SetPasswordForm[User]:
     form = SetPasswordForm(person, data)
     # Django's own is a list in HTML, where a sentence is wanted.
     form.fields["new_password1"].help_text = _(
-        "At least 8 characters, and not easy to guess: three or four words that nobody expects do."
+        "At least 8 characters, and not easy to guess: three or four unexpected words work well."
     )
     form.fields["new_password2"].label = _("New password again")
     form.fields["new_password2"].help_text = ""

@@ -261,7 +261,7 @@ def _password_form(request: ConsoleRequest, data: Any) -> SetPasswordForm[User]:
         field.widget.attrs.pop("autofocus", None)
     # Django's own is a list in HTML, where a sentence is wanted.
     made.fields["new_password1"].help_text = _(
-        "At least 8 characters, and not easy to guess: three or four words that nobody expects do."
+        "At least 8 characters, and not easy to guess: three or four unexpected words work well."
     )
     made.fields["new_password2"].label = _("New password again")
     made.fields["new_password2"].help_text = ""

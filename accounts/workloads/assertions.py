@@ -61,12 +61,14 @@ def check(workload: WorkloadIdentity, assertion: str) -> dict[str, Any]:
     return claims
 
 
-def read(assertion: str, key_of: KeyOf, *, max_s: int) -> dict[str, Any]:
+def read(
+    assertion: str, key_of: KeyOf, *, max_s: int, types: Collection[str] = TYPES
+) -> dict[str, Any]:
     """The claims, signed and in time; `max_s`: so far ahead may be its end. Raises
     AssertionRefused, and what `key_of` raises."""
     if len(assertion) > TOKEN_MAX:
         raise AssertionRefused(_("The assertion is too long."))
-    claims = _verified(assertion, key_of)
+    claims = _verified(assertion, key_of, types)
     _check_times(claims, max_s)
     return claims
 
@@ -93,10 +95,10 @@ def use_up(client_id: str, claims: dict[str, Any]) -> None:
         raise AssertionRefused(_("The assertion was used before.")) from error
 
 
-def _verified(assertion: str, key_of: KeyOf) -> dict[str, Any]:
+def _verified(assertion: str, key_of: KeyOf, types: Collection[str]) -> dict[str, Any]:
     try:
         header = jwt.get_unverified_header(assertion)
-        if not isinstance(kind := header.get("typ", ""), str) or kind.lower() not in TYPES:
+        if not isinstance(kind := header.get("typ", ""), str) or kind.lower() not in types:
             raise AssertionRefused(_("The assertion is a token of another kind."))
         claims: dict[str, Any] = jwt.decode(
             assertion,

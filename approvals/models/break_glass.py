@@ -38,6 +38,12 @@ class LegalBreakGlass(StrictTrigger):
             (SELECT c.call_digest FROM calls_call c WHERE c.id = NEW.approval_id)
         THEN
             RAISE EXCEPTION 'it is of something else than what is held';
+        ELSIF EXISTS (SELECT FROM calls_pause WHERE ended_at IS NULL) OR EXISTS (
+            SELECT FROM calls_freeze f JOIN calls_call c ON c.id = NEW.approval_id
+            WHERE f.ended_at IS NULL AND (f.agent_id = c.agent_id OR f.server_id = c.server_id
+                OR f.agent_id IS NULL AND f.server_id IS NULL))
+        THEN
+            RAISE EXCEPTION 'nobody breaks the glass during an emergency stop or a pause';
         END IF;
         NEW.used_at = clock_timestamp();
         RETURN NEW;

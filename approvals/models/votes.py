@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import pgtrigger
@@ -188,6 +189,8 @@ class LegalVote(StrictTrigger):
             RAISE EXCEPTION 'a vote begins by standing';
         ELSIF NEW.person_id IN (SELECT x.person_id FROM approvals_excluded(NEW.approval_id) x) THEN
             RAISE EXCEPTION 'nobody decides on calls that they have a part in, or that they edited';
+        ELSIF NEW.person_id IN (SELECT b.person_id FROM approvals_bound(NEW.approval_id) b) THEN
+            RAISE EXCEPTION 'a delegate and who named them are one vote';
         ELSIF NOT approvals_may_decide(NEW.person_id) THEN
             RAISE EXCEPTION 'this person may not decide';
         ELSIF NOT (
@@ -208,13 +211,20 @@ class LegalVote(StrictTrigger):
         -- Not excluded although they have a part in it: there is nobody else.
         NEW.single_person = NEW.person_id IN
             (SELECT p.person_id FROM approvals_parties(NEW.approval_id) p);
-        -- In whose place it is given: of those whom no other vote was given for.
+        -- In whose place it is given: of those whom no other vote was given for. A denial also in
+        -- that of a delegator whose approval fell for it, though their delegation has ended.
         NEW.for_people = ARRAY(
-            SELECT d.delegator_id FROM approvals_delegations(NEW.approval_id) d
-            WHERE d.delegate_id = NEW.person_id AND NOT EXISTS (
+            SELECT DISTINCT d.delegator_id FROM approvals_delegations_ever(NEW.approval_id) d
+            WHERE d.delegate_id = NEW.person_id
+              AND (d.begins_at <= now() AND d.ends_at > now()
+                OR NOT NEW.approve AND EXISTS (
+                    SELECT FROM approvals_vote f
+                    WHERE f.approval_id = NEW.approval_id AND f.person_id = d.delegator_id
+                      AND f.fallen_why = 'delegate' AND f.at >= d.begins_at AND f.at < d.ends_at))
+              AND NOT EXISTS (
                 SELECT FROM approvals_vote v
                 WHERE v.approval_id = NEW.approval_id AND v.fallen_at IS NULL
-                  AND d.delegator_id = ANY(v.for_people))
+                  AND (d.delegator_id = ANY(v.for_people) OR d.delegator_id = v.person_id))
             ORDER BY d.delegator_id);
         NEW.at = clock_timestamp();
         RETURN NEW;
@@ -297,6 +307,7 @@ class Vote(models.Model):
         TAKEN_BACK = "taken_back", _("Taken back")
         EDITED = "edited", _("The arguments were edited afterwards")
         DISABLED = "disabled", _("The account was disabled")
+        DELEGATE = "delegate", _("The delegate denied the call")
 
     approval = models.ForeignKey(Approval, models.PROTECT, related_name="votes")
     person = models.ForeignKey(User, models.PROTECT, related_name="votes")
@@ -348,10 +359,17 @@ class Vote(models.Model):
 
     @property
     def for_names(self) -> str:
+        return ", ".join(one.username for one in self._delegators())
+
+    @property
+    def for_shown_names(self) -> str:
+        """With display names, for pages: the record has usernames alone."""
+        return ", ".join(one.shown_name for one in self._delegators())
+
+    def _delegators(self) -> Sequence[User]:
         if not self.for_people:
-            return ""
-        given = User.objects.filter(pk__in=self.for_people).order_by("username")
-        return ", ".join(given.values_list("username", flat=True))
+            return ()
+        return list(User.objects.filter(pk__in=self.for_people).order_by("username"))
 
     @property
     def names(self) -> str:

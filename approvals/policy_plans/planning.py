@@ -27,6 +27,18 @@ from policies.decide import RuleBook
 from policies.models import PolicyPlan
 from registry.models import Tool
 
+# What an export shows.
+EXPORT = (
+    "policies.view_rule",
+    "policies.view_limit",
+    "registry.view_server",
+    "registry.view_tool",
+    "registry.view_toolset",
+    "accounts.view_agent",
+    "notifications.view_oncallschedule",
+)
+# A plan has that before and after, and names calls.
+VIEW = ("policies.view_policyplan", "calls.view_call", *EXPORT)
 DAYS = 30
 # Where there are more, about so many are drawn.
 CALLS, CALLS_MAX = 20_000, 100_000
@@ -66,16 +78,16 @@ def replay(file: PolicyFile, found: list[PolicyChange], *, calls: int) -> dict[s
     if not calls or not any(one.section in DECIDING for one in found):
         return {}
     with transaction.atomic():
-        _one_at_a_time()
+        one_at_a_time()
         taken = recorded_calls.sample(
             days=DAYS, most=max(CALLS_MIN, min(calls, CALLS_MAX)), until=timezone.now()
         )
         reader = SubjectReader(taken.since)
         replayed = CallReplay(decide.load(), trial.book, reader, trial.labels).run(taken)
-    return {**replayed.plain(), **_minutes(replayed)}
+    return {**replayed.plain(), **minutes(replayed)}
 
 
-def _one_at_a_time() -> None:
+def one_at_a_time() -> None:
     """Until the transaction ends. Raises PlanningBusy."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('policy plan'))")
@@ -105,16 +117,17 @@ def _try_out(file: PolicyFile) -> _Trial:
     return trial
 
 
-def _minutes(replayed: ReplayResult) -> dict[str, Any]:
-    """Reviewer minutes a week, added or saved; None where no decision was ever timed."""
+def minutes(replayed: ReplayResult) -> dict[str, Any]:
+    """Reviewer minutes a week, added or saved; None where no decision was ever timed,
+    or where too little was judged."""
     timed = reviewer_time()
     known = {"timed_votes": timed.votes, "median_vote_s": timed.all_s}
-    if timed.all_s is None or replayed.first_at is None:
+    votes = replayed.all_votes()
+    if timed.all_s is None or votes is None or replayed.first_at is None:
         return {**known, "minutes_a_week": None}
-    sample = replayed.sample
-    seconds = sum(n * timed.seconds(tool) for tool, n in replayed.votes.items())
-    lasted = max(DAY_S, (sample.until - replayed.first_at).total_seconds())
-    return {**known, "minutes_a_week": round(seconds * sample.factor / 60 * WEEK_S / lasted, 1)}
+    seconds = sum(n * timed.seconds(tool) for tool, n in votes.items())
+    lasted = max(DAY_S, (replayed.sample.until - replayed.first_at).total_seconds())
+    return {**known, "minutes_a_week": round(seconds / 60 * WEEK_S / lasted, 1)}
 
 
 def _keep(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from policies.models import PolicyPlan
 
 WORDS = {"allow": "allow", "ask": "require approval", "deny": "deny"}
 ROWS = 20
+LONGEST = 120
 
 
 def markdown(plan: PolicyPlan, address: str = "") -> str:
@@ -49,7 +51,9 @@ def _change_text(one: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    return "“”" if value == "" else str(value)[:120]
+    """The value in the form of a file; a long one is cut."""
+    text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _result(result: Mapping[str, Any]) -> Iterator[str]:
@@ -73,18 +77,20 @@ def _result(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _scope(result: Mapping[str, Any]) -> str:
     said = f"{result['replayed']:,} of {result['calls']:,} calls of 30 days were judged again"
-    if result["is_sample"]:
+    if result["is_sample"] and result["bound_points"] is not None:
         said += f", drawn by chance: a share is within ±{result['bound_points']} points (95 %)"
     said += f"; {result['as_recorded']:,} of them are decided today as they were recorded."
     if result["approximate"]:
         said += f" {result['approximate']:,} by labels or tags that changed since."
     if result["unread"]:
-        said += f" {result['unread']:,} could not be judged."
+        said += f" {result['unread']:,} could not be judged; shares have no bound."
     return f"{said} Limits are not replayed."
 
 
 def _minutes(result: Mapping[str, Any]) -> str:
     minutes = result["minutes_a_week"]
+    if minutes is None and result["timed_votes"]:
+        return "Reviewers' time is unknown: too few calls could be judged."
     if minutes is None:
         return "Reviewers' time is unknown: no decision was timed yet."
     verb = "adds" if minutes >= 0 else "saves"

@@ -1,6 +1,6 @@
 -- Which votes count, and what they make of a call.
 
--- The last but one asks one of break-glass, which a later migration makes (break_glass.sql).
+-- The last but one asks one of break-glass, which comes after (break_glass.sql).
 SET LOCAL check_function_bodies = off;
 
 -- Is this person one of those that a threshold names? A rule that names a person means them by

@@ -1,7 +1,7 @@
 -- Who may decide on a call, and whose word is never taken. Code and triggers ask the same functions,
 -- so that they cannot disagree.
 
--- The last function asks one of delegations, which a later migration makes (delegations.sql).
+-- The last function asks one of delegations, which come after (delegations.sql).
 SET LOCAL check_function_bodies = off;
 
 CREATE OR REPLACE FUNCTION approvals_may_decide(person bigint)
@@ -83,14 +83,44 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT id, inviter FROM found
 $$;
 
--- Single-person mode. Not only the row: the one who would decide has to be alone at this very
--- moment.
+-- Those whose votes can count at all: active, with the right, who signed in and did not only come by
+-- another person's link. `hands`: the accounts behind which the same person may be.
+CREATE OR REPLACE FUNCTION approvals_able()
+RETURNS TABLE (person_id bigint, hands bigint[])
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT u.id, u.id || ARRAY(SELECT i.person_id FROM approvals_inviters(ARRAY[u.id]) i)
+    FROM accounts_user u
+    -- As User.is_vouched_for.
+    WHERE u.is_active AND u.last_login IS NOT NULL
+        AND (u.let_in_by_id IS NULL OR left(u.password, 1) <> '!' OR EXISTS (
+            SELECT FROM accounts_identity i WHERE i.person_id = u.id AND i.disconnected_at IS NULL))
+        AND approvals_may_decide(u.id)
+$$;
+
+-- Is there a second approver? Two accounts behind which there may be one person are one.
+CREATE OR REPLACE FUNCTION approvals_second_approver()
+RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    WITH able AS MATERIALIZED (SELECT a.person_id, a.hands FROM approvals_able() a)
+    SELECT EXISTS (
+        SELECT FROM able a JOIN able b ON a.person_id < b.person_id AND NOT a.hands && b.hands)
+$$;
+
+-- Single-person mode. Not only the row: there has to be no second approver at this very moment.
 CREATE OR REPLACE FUNCTION approvals_single_person()
 RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT CASE WHEN EXISTS (SELECT FROM accounts_singlepersonmode WHERE ended_at IS NULL)
-        THEN (SELECT count(*) FROM accounts_user u WHERE approvals_may_decide(u.id)) = 1
-        ELSE false END
+        THEN NOT approvals_second_approver() ELSE false END
+$$;
+
+-- Is this the one person of that mode? None whom another account let in is, until confirmed.
+CREATE OR REPLACE FUNCTION approvals_alone(person bigint)
+RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT CASE WHEN approvals_single_person() THEN NOT EXISTS (
+        SELECT FROM accounts_user u WHERE u.id = person AND u.unconfirmed_until > now())
+    ELSE false END
 $$;
 
 -- Those whose word is never taken, with the reason. Two accounts that one person let in are taken for
@@ -102,7 +132,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT p.person_id, p.why FROM party p
     -- Who edited it has no vote all the same: it can be refused, and asked for anew.
     WHERE p.person_id IN (SELECT e.person_id FROM party e WHERE e.why = 'editor')
-        OR NOT approvals_single_person()
+        OR NOT approvals_alone(p.person_id)
     UNION ALL
     SELECT d.person_id, 'invited:' || d.inviter
     FROM approvals_dependents(

@@ -46,11 +46,11 @@ BEGIN
     FROM audit_name n
     WHERE n.id = ANY(reasons) AND n.kind = 'reason' AND n.salt IS NOT NULL AND NOT EXISTS (
         SELECT FROM audit_entryrow e
-        WHERE e.reason = n.id AND (e.seq IS NULL OR e.seq > 1 OR e.to_state = 'refused')
+        WHERE e.reason = n.id AND (e.seq IS NULL OR e.seq > 1 OR e.to_state IN ('refused', 'invalid'))
           AND (e.call_id IS DISTINCT FROM erased OR e.transaction = pg_current_xact_id()))
         AND n.id NOT IN (
             SELECT e.reason FROM audit_entryrow e
-            WHERE e.call_id = erased AND e.seq = 1 AND e.to_state <> 'refused'
+            WHERE e.call_id = erased AND e.seq = 1 AND e.to_state NOT IN ('refused', 'invalid')
               AND e.reason IS NOT NULL);
     IF names IS NULL AND kept = '{}' THEN
         RETURN;

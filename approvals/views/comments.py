@@ -26,9 +26,10 @@ from core.outage import recording
 def show(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     """Comments and votes on the call's page, for those who see its arguments."""
     approval = _readable(request, call_id)
+    shown = card(approval, request.user)
     context = {
-        "section": "calls",
-        "card": card(approval, request.user),
+        "section": "queue" if shown.waits else "calls",
+        "card": shown,
         "approval": approval,
         "call": approval.call,
     }

@@ -31,6 +31,9 @@ def edit(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     form = schema_form.posted(schema, request.POST)
     if form.redraw or form.document is None or not form.ok:
         return _drawn(request, approval, form)
+    if not editing.others(approval, request.user):
+        form.errors.append(_("Nobody else can approve what you change here. Nothing was changed."))
+        return _drawn(request, approval, form)
     try:
         with recording(request):
             editing.edit(approval, _posted_edit(request, form.document), by=request.user)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -10,6 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts import stepup
 from accounts.http import ConsoleRequest
@@ -18,49 +20,58 @@ from accounts.stepup import Ticket
 from approvals.policy_plans import applying, confirming, drift, planning
 from approvals.policy_plans.applying import PlanNotApplied
 from approvals.policy_plans.pending_plans import plans_for
+from approvals.policy_plans.planning import EXPORT, VIEW
 from core.errors import CountersignError
 from core.http import page
 from policies.as_code import documents
+from policies.as_code.differences import MANAGED
 from policies.as_code.yaml_reader import MAX_BYTES
 from policies.as_code.yaml_writer import write_yaml
 from policies.models import Effect, PolicyPlan
+from registry.managed import LIMITS, RULES, SERVERS, TOOLS, TOOLSETS
 
-VIEW, PROPOSE = "policies.view_policyplan", "policies.add_policyplan"
+SEE, PROPOSE = "policies.view_policyplan", "policies.add_policyplan"
 CONFIRM, APPLY = "policies.confirm_policyplan", "policies.apply_policyplan"
-# What an export shows.
-EXPORT = (
-    "policies.view_rule",
-    "policies.view_limit",
-    "registry.view_server",
-    "registry.view_tool",
-    "registry.view_toolset",
-    "accounts.view_agent",
-)
 LISTED = 50
+# By the section of a file.
+TITLES = {
+    RULES: gettext_lazy("Rule"),
+    LIMITS: gettext_lazy("Limit"),
+    TOOLSETS: gettext_lazy("Toolset"),
+    SERVERS: gettext_lazy("Server"),
+    TOOLS: gettext_lazy("Tool"),
+    MANAGED: gettext_lazy("Managed by a file"),
+}
 
 
-@page(VIEW)
+@page(SEE)
 def plans(request: ConsoleRequest) -> HttpResponse:
+    _require(request, VIEW)
     return _plans(request)
 
 
+def _require(request: ConsoleRequest, permissions: Sequence[str]) -> None:
+    if not request.user.has_perms(permissions):
+        raise PermissionDenied
+
+
 def _plans(request: ConsoleRequest, *, error: str = "", text: str = "") -> HttpResponse:
+    found = drift.read()
     context = {
         "section": "rules",
         "plans": PolicyPlan.objects.select_related("account", "person")[:LISTED],
         "waiting": plans_for(request.user),
-        "drift": drift.read(),
+        "drift": found,
+        "drifted": [(one, _title(one.section)) for one in found.changes] if found else [],
         "error": error,
         "text": text,
-        "may_export": request.user.has_perms(EXPORT),
     }
     return render(request, "approvals/policy_plans.html", context, status=400 if error else 200)
 
 
-@page(VIEW)
+@page(SEE)
 def export(request: ConsoleRequest) -> HttpResponse:
-    if not request.user.has_perms(EXPORT):
-        raise PermissionDenied
+    _require(request, EXPORT)
     answer = HttpResponse(documents.export(), content_type="application/yaml; charset=utf-8")
     answer["Content-Disposition"] = 'attachment; filename="policy.yaml"'
     return answer
@@ -68,8 +79,7 @@ def export(request: ConsoleRequest) -> HttpResponse:
 
 @page(PROPOSE, "POST")
 def propose(request: ConsoleRequest) -> HttpResponse:
-    if not request.user.has_perms(EXPORT):
-        raise PermissionDenied
+    _require(request, VIEW)
     text = request.POST.get("proposal", "")
     if given := request.FILES.get("file"):
         text = given.read(MAX_BYTES + 1).decode(errors="replace")
@@ -80,8 +90,9 @@ def propose(request: ConsoleRequest) -> HttpResponse:
     return redirect("approvals:policy_plan", plan.digest)
 
 
-@page(VIEW)
+@page(SEE)
 def plan(request: ConsoleRequest, digest: str) -> HttpResponse:
+    _require(request, VIEW)
     found = get_object_or_404(PolicyPlan, digest=digest)
     if "options" in request.GET and request.user.has_perm(CONFIRM):
         ticket = Ticket.new()
@@ -123,7 +134,11 @@ def shown_change(one: dict[str, Any]) -> dict[str, Any]:
     ]
     whole = one["after"] if one["kind"] == "added" else one["before"]
     text = write_yaml(whole) if one["kind"] in ("added", "removed") else ""
-    return {**one, "members": members, "text": text}
+    return {**one, "title": _title(one["section"]), "members": members, "text": text}
+
+
+def _title(section: str) -> str:
+    return str(TITLES.get(section, section))
 
 
 def _text(value: Any) -> str:
@@ -132,6 +147,7 @@ def _text(value: Any) -> str:
 
 @page(CONFIRM, "POST")
 def confirm(request: ConsoleRequest, digest: str) -> HttpResponse:
+    _require(request, VIEW)
     found = get_object_or_404(PolicyPlan, digest=digest)
     try:
         confirming.confirm(found, request.user, request.POST)
@@ -143,6 +159,7 @@ def confirm(request: ConsoleRequest, digest: str) -> HttpResponse:
 
 @page(APPLY, "POST")
 def apply(request: ConsoleRequest, digest: str) -> HttpResponse:
+    _require(request, VIEW)
     found = get_object_or_404(PolicyPlan, digest=digest)
     try:
         applying.apply_plan(found.digest, by=request.user)

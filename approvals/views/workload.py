@@ -26,7 +26,7 @@ WEEKS = 12
 
 @page("")
 def show(request: ConsoleRequest) -> HttpResponse:
-    sees_all = request.user.has_perm("accounts.view_user")
+    sees_all = workload.sees_all(request.user)
     if not sees_all and not request.user.has_perm(DECIDE):
         raise PermissionDenied
     # As in the mail, whose link leads here.
@@ -36,8 +36,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 def _show(request: ConsoleRequest, sees_all: bool) -> HttpResponse:
     since, ago = _week(request.GET.get("week", ""))
-    groups = None if sees_all else request.user.group_names
-    found = workload.read(groups, since, own=None if sees_all else request.user)
+    found = workload.read_for(request.user, since)
     context = {
         "section": "workload",
         "found": found,
@@ -45,8 +44,6 @@ def _show(request: ConsoleRequest, sees_all: bool) -> HttpResponse:
         "until": since + workload.WEEK - timedelta(days=1),
         "earlier": ago + 1 if ago < WEEKS else None,
         "later": ago - 1 if ago > 0 else None,
-        "busiest": max(found.hours),
-        "hours": list(enumerate(found.hours)),
         "proposals": _proposals(request, found.proposals, since + workload.WEEK),
         "sees_all": sees_all,
     }

@@ -9,7 +9,7 @@ from audit.models.entries import (
     Name,
     TransactionId,
 )
-from audit.models.finding import Export, SavedFilter
+from audit.models.finding import Export, ExportPart, SavedFilter
 from audit.models.sealing import Batch, Checkpoint, Origin, Rollback, Secret, Signer, Tile
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "EntryQuerySet",
     "EntryRow",
     "Export",
+    "ExportPart",
     "Name",
     "Origin",
     "Rollback",

@@ -289,14 +289,18 @@ class EntryRow(models.Model):
             # Is a sentence another entry's too (audit/forgetting.py)? Not of calls that went on:
             # theirs are their rules'.
             models.Index(
-                name="audit_entry_reason",
+                name="audit_entry_own_reason",
                 fields=["reason"],
                 condition=Q(reason__isnull=False)
-                & (Q(seq__isnull=True) | Q(seq__gt=1) | Q(to_state="refused")),
+                & (Q(seq__isnull=True) | Q(seq__gt=1) | Q(to_state__in=("refused", "invalid"))),
             ),
             # What the audit page filters by, newest first.
             models.Index(
-                name="audit_entry_action", fields=["action", "id"], condition=Q(action__gt=2)
+                name="audit_entry_action_at",
+                fields=["action", "id"],
+                # For the histogram, which would fetch a page of the table for each entry.
+                include=["at"],
+                condition=Q(action__gt=2),
             ),
             models.Index(
                 name="audit_entry_actor", fields=["actor", "id"], condition=Q(actor__gt=4)

@@ -68,7 +68,8 @@ class Origin(models.Model):
     number = models.SmallIntegerField(primary_key=True)
     began_at = models.DateTimeField(db_default=ClockTime())
     # What checkpoints are signed as: the same of every origin of an installation, with the number
-    # behind it. The column's default was made with it (audit/sql/origin_name.sql).
+    # behind it. The column's default is chosen when the record begins
+    # (audit/sql/first_origin.sql).
     name = models.CharField(max_length=60, db_default="countersign")
     # The leaf that declares it, and how many leaves before it were the earlier record's.
     index = models.BigIntegerField(default=0)

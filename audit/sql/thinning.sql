@@ -1,7 +1,7 @@
 -- Which checkpoints may go: one an hour stays for a month, and one a day for good, the last of each;
 -- whatever is younger than a day; both sides of a moment at which the clock was set back, by which
 -- verification knows of it; and those of a size at which another key or origin began.
-CREATE FUNCTION audit_may_thin(
+CREATE OR REPLACE FUNCTION audit_may_thin(
     signed_size bigint, signed_at timestamptz, before timestamptz, after timestamptz)
 RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$

@@ -33,6 +33,7 @@ from core.templatetags.console import local
 # Every state that a call can come to, as entries spell it.
 STATES = [
     "refused",
+    "invalid",
     "held",
     "approved",
     "queued",
@@ -176,12 +177,16 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
     row = read(pk)
     sealed = _sealed(row)
     siblings = list(Entry.objects.of_call(entry.call_id)) if entry.call_id else []
-    shown = services.without_received(entry.details)
-    # The entry's proof, and the entry as a whole, are of no use without a part of it.
-    is_partial = shown != entry.details and not request.user.has_perm("calls.view_received")
+    cleaned = services.without_tokens(entry)
+    shown = services.without_received(cleaned)
+    is_received_hidden = shown != cleaned and not request.user.has_perm("calls.view_received")
+    is_token_hidden = cleaned != entry.details
     context = {
-        "details": shown if is_partial else entry.details,
-        "is_partial": is_partial,
+        "details": shown if is_received_hidden else cleaned,
+        "is_received_hidden": is_received_hidden,
+        "is_token_hidden": is_token_hidden,
+        # The entry's proof, and the entry as a whole, are of no use without a part of it.
+        "is_partial": is_received_hidden or is_token_hidden,
         "section": "audit",
         "entry": entry,
         "changed": changed([pk]),

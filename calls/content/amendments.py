@@ -94,9 +94,9 @@ def _row(change: JsonDifference, steps: list[_Step]) -> ArgumentChange:
     was, now = (
         "" if side is ABSENT else exact_json.dumps(side) for side in (change.before, change.after)
     )
-    return ArgumentChange(
-        json_path(change.path), was, now, tuple(dict.fromkeys(_makers(change.path, steps)))
-    )
+    makers = tuple(dict.fromkeys(_makers(change.path, steps)))
+    # As cards name it.
+    return ArgumentChange(json_path(change.path).removeprefix("$."), was, now, makers)
 
 
 def _makers(path: Path, steps: list[_Step]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -13,10 +14,12 @@ from calls.content.amendments import AmendmentSummary, modified
 from calls.record import refusal
 from calls.record.refusal import RefusalDetails
 from calls.record.states import LIVE, NOT_SENT, Executed, State
+from policies.limits.compiled import LimitReached
 
 # States in which no result came back and the agent gets a sentence instead.
 ADVICE = {
     State.REFUSED: "Nothing was sent.",
+    State.INVALID: "Nothing was sent.",
     State.DENIED: "A person decided against it; nothing was sent. Do not ask again unchanged.",
     State.EXPIRED: "Nothing was sent. Ask again if it is still needed.",
     State.WITHDRAWN: "Nothing was sent.",
@@ -25,6 +28,9 @@ ADVICE = {
         "The call may have been executed. Do not repeat it; a person is asked to find out."
     ),
 }
+
+# In an entry's details: where a user signs in at the server, or allows it more.
+CONSENT_PAGE = "consent_page"
 
 # A large result is kept for a while only.
 GONE = "The call was executed and ended; its large result was kept until"
@@ -56,6 +62,10 @@ class Answer:
     # It was asked for before, and not sent once more; and what the model is told of that.
     repeated: bool = False
     note: str = ""
+    # Where a user signs in at the server, or allows the scopes that it asks for.
+    consent_page: str = ""
+    # Limits that the request passed, and that only warn.
+    warnings: Sequence[LimitReached] = ()
 
 
 READ = sql.SQL("""
@@ -74,9 +84,10 @@ READ = sql.SQL("""
                WHERE i.call_id = c.id AND i.response = '') END AS question,
            c.effect, CASE WHEN NOT p.unnamed THEN p.name END AS rule, p.instead,
            p.when <> '' AS conditional,
-           CASE WHEN c.state = 'superseded' THEN (
-               SELECT e.details ->> 'try_again' FROM audit_entry e
-               WHERE e.call_id = c.id AND e.seq = c.seq) END AS again
+           CASE WHEN c.state IN ('superseded', 'refused', 'invalid', 'failed')
+                  OR c.state = 'queued' AND c.fence > 0 THEN (
+               SELECT e.details FROM audit_entry e
+               WHERE e.call_id = c.id AND e.seq = c.seq) END AS details
     FROM calls_call c LEFT JOIN calls_result r ON r.call_id = c.id
     LEFT JOIN calls_amendment m ON m.id = c.amendment_id
     LEFT JOIN policies_rule p ON p.id = c.rule_id AND c.executed = 'no'
@@ -98,6 +109,9 @@ class CallStatus:
     maybe: bool = False
     # The last of its server's questions that waits for an answer; 0 for none.
     asked: int = 0
+    # Where its user has to sign in, or to allow more, before it goes on, and why.
+    consent_page: str = ""
+    reason: str = ""
 
 
 async def load_status(connection: AsyncConnection[Any], ids: list[UUID]) -> dict[UUID, CallStatus]:
@@ -115,7 +129,7 @@ def _looked(row: Any) -> CallStatus:
     if state not in LIVE:
         body = bytes(row.body or b"") or None
         rule = (row.rule or "", row.instead or "", bool(row.conditional))
-        why = refusal.of_call(state, row.executed, row.effect, rule, row.again)
+        why = refusal.of_call(state, row.executed, row.effect, rule, row.details)
         answer = build_answer(row.id, state, row.outcome, row.executed, row.kind, body, why)
         if body is None and row.kept_until is not None:
             answer = replace(answer, text=f"{GONE} {row.kept_until:%Y-%m-%d}.")
@@ -123,6 +137,8 @@ def _looked(row: Any) -> CallStatus:
             answer = replace(answer, text=ERASED)
         if row.asked is not None and state not in NOT_SENT:
             answer = _modified(answer, row)
+        if row.details and (page := row.details.get(CONSENT_PAGE)):
+            answer = replace(answer, consent_page=page)
     maybe = row.executed == Executed.UNKNOWN
     return CallStatus(
         state,
@@ -132,6 +148,8 @@ def _looked(row: Any) -> CallStatus:
         answer,
         maybe,
         row.question or 0,
+        (row.details or {}).get(CONSENT_PAGE, "") if state in LIVE else "",
+        row.outcome,
     )
 
 

@@ -8,6 +8,8 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from registry.labels import Label
+
 # A century.
 MOST_RETENTION_DAYS = 36_525
 
@@ -60,6 +62,11 @@ class RetentionPeriod(models.Model):
 
     def __str__(self) -> str:
         return f"{self.content} of {self.scope} {self.target}: {self.days}"
+
+    @property
+    def shown_target(self) -> str:
+        """The name of a label in words; names of others as they are."""
+        return str(Label(self.target).label) if self.scope == RetentionScope.LABEL else self.target
 
 
 class RetentionProgress(models.Model):

@@ -14,11 +14,14 @@ from audit.services import SYSTEM
 from calls.basis import Obstacle, superseding
 from calls.models import Call
 from calls.queue import queued_call
+from calls.queue.consents import is_postponed
 from calls.queue.recheck import find_costs, judge_sending, may_start
 from calls.queue.scheduling import read_capacity, whose_turn
 from calls.record.states import Executed, State
 from calls.record.transitions import Move, move_now
 from calls.running.execution import ExecutionRequest
+from policies.models import Effect
+from registry.credentials.owners import owner_for
 
 # Others look at the same moment and take the first of them.
 TRIED = 64
@@ -76,7 +79,7 @@ def _claim(call_id: UUID, owner: str) -> ExecutionRequest | None:
         move_now(superseding(call.pk, State.QUEUED, found))
         return None
 
-    if not capacity.is_free:
+    if not capacity.is_free or is_postponed(call, found):
         return None
     move_now(Move(call.pk, State.QUEUED, State.RUNNING, SYSTEM, lease_owner=owner))
     rollback.note_position(KnownPosition(start.generation.place, capacity.transaction))
@@ -91,6 +94,7 @@ def _claim(call_id: UUID, owner: str) -> ExecutionRequest | None:
         options=queued.options,
         revision=call.revision,
         agent_id=call.agent_id,
-        person_id=call.person_id,
+        is_approved=call.effect == Effect.ASK,
+        credential_owner=owner_for(call.agent, found.connection),
         costs=find_costs(call, found, start.configuration),
     )

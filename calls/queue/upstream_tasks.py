@@ -21,6 +21,7 @@ from calls.record.call_options import options_of
 from calls.record.states import State
 from calls.running.execution import ExecutionRequest
 from core.english import gettext
+from registry.credentials.owners import owner_for
 from registry.publishing.published_tools import PublishedTool
 
 # As long as its server may have said nothing of it yet, it is as good as lost. What would be sent
@@ -83,7 +84,7 @@ def take_over(*, owner: str) -> ExecutionRequest | None:
         options=options_of(call.pk),
         revision=call.revision,
         agent_id=call.agent_id,
-        person_id=call.person_id,
+        credential_owner=owner_for(call.agent, tool.connection),
         is_cancelled=call.cancel_asked_at is not None,
         costs=find_costs(call, tool, start.configuration),
     )

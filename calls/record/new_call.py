@@ -59,6 +59,8 @@ class NewCall:
     once: str | None = None
     # Not opened while the same may have run without its agent having heard of it.
     guarded: bool = False
+    # Opened although an equal call waits for people.
+    separate: bool = False
     # Only with what it reserves of limits (calls/record/reservations.py).
     reserves: bool = False
     # More facts for the entry.

@@ -15,6 +15,8 @@ import rfc8785
 
 from core.english import gettext
 from core.english import gettext as _
+from registry.connections import SHARED
+from registry.models import CredentialOwner
 from registry.publishing.published_tools import PublishedTool
 
 # A later form of the statement gets another tag: digests of two forms never meet.
@@ -32,7 +34,12 @@ NAMES = {
 
 
 def statement(
-    *, agent: tuple[int, str], person: tuple[int, str], tool: PublishedTool, arguments: bytes
+    *,
+    agent: tuple[int, str],
+    person: tuple[int, str],
+    tool: PublishedTool,
+    arguments: bytes,
+    credential_owner: CredentialOwner = SHARED,
 ) -> str:
     """RFC 8785 canonical JSON of who sends what to whom."""
     connection = tool.connection
@@ -43,12 +50,17 @@ def statement(
             "person": {"id": person[0], "name": person[1]},
             "server": server | {"url": connection.url, "argv": list(connection.argv)},
             # Keyed, so that it says whether the secret is the same and nothing about it.
-            "credential": connection.key,
+            "credential": connection.key + _of_team(credential_owner),
             "tool": {"name": tool.name, "exposed": tool.exposed_name},
             "definition": tool.digest,
             "arguments": hashlib.sha256(arguments).hexdigest(),
         }
     ).decode()
+
+
+def _of_team(owner: CredentialOwner) -> str:
+    """Person and agent are members of their own."""
+    return f" {owner.mark}" if owner.kind == "team" else ""
 
 
 def with_arguments(statement: str, arguments: bytes) -> str:

@@ -5,7 +5,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class State(models.TextChoices):
-    REFUSED = "refused", _("Blocked")
+    REFUSED = "refused", _("Blocked by policy")
+    INVALID = "invalid", _("Invalid request")
     HELD = "held", _("Pending approval")
     APPROVED = "approved", _("Approved")
     QUEUED = "queued", _("Queued")
@@ -32,7 +33,7 @@ class Executed(models.TextChoices):
 
 
 # How a call is born. An allowed short call is opened and sent in one commit: born running.
-FIRST = (State.REFUSED, State.HELD, State.QUEUED, State.RUNNING)
+FIRST = (State.REFUSED, State.INVALID, State.HELD, State.QUEUED, State.RUNNING)
 
 MOVES: dict[State, tuple[State, ...]] = {
     State.HELD: (
@@ -82,6 +83,7 @@ TERMINAL = tuple(state for state in State if state not in LIVE)
 # Never sent, whatever else happened.
 NOT_SENT = (
     State.REFUSED,
+    State.INVALID,
     State.DENIED,
     State.EXPIRED,
     State.WITHDRAWN,

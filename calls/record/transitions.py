@@ -30,6 +30,7 @@ from audit.services import (
 )
 from calls.record import resource_links
 from calls.record.idempotency import LATELY
+from calls.record.outcome_chain import CHAIN
 from calls.record.statements import call_digest, with_arguments
 from calls.record.states import NOT_SENT, TERMINAL, Executed, State
 from core import planned
@@ -48,7 +49,7 @@ WITH asked AS MATERIALIZED (
         effect text, rule_id bigint, rule text, reason text, outcome text, state text,
         decide_in_s float, start_in_s float, unconfirmed_s float, lease_owner text, lease_s float,
         statement text, call_digest text, grant_id bigint, once text, guarded boolean,
-        reserves boolean, details jsonb, names int[])
+        separate boolean, reserves boolean, details jsonb, names int[])
 ), opened AS (
     INSERT INTO calls_call (
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
@@ -59,7 +60,7 @@ WITH asked AS MATERIALIZED (
         id, agent_id, token_id, person_id, toolset, server_id, tool_id, definition_id, tool_name,
         convert_to(arguments, 'UTF8'), arguments_digest, origin, mode, revision, client,
         request_key, effect, rule_id, reason, outcome,
-        CASE WHEN state = 'refused' THEN 'no' ELSE '' END, state, 1,
+        CASE WHEN state IN ('refused', 'invalid') THEN 'no' ELSE '' END, state, 1,
         clock_timestamp() + make_interval(secs => decide_in_s),
         clock_timestamp() + make_interval(secs => start_in_s),
         clock_timestamp() + make_interval(secs => unconfirmed_s),
@@ -67,7 +68,7 @@ WITH asked AS MATERIALIZED (
         lease_owner,
         clock_timestamp() + make_interval(secs => lease_s),
         CASE WHEN state = 'running' THEN clock_timestamp() END,
-        CASE WHEN state = 'refused' THEN clock_timestamp() END,
+        CASE WHEN state IN ('refused', 'invalid') THEN clock_timestamp() END,
         statement, call_digest
     FROM asked a
     -- Used up or revoked at this very moment: then nothing is opened, and people are asked.
@@ -86,7 +87,8 @@ WITH asked AS MATERIALIZED (
     + LATELY
     + """ LIMIT 1) IS NOT TRUE)
     -- The same agent asking the same of the same tool joins the call that waits.
-    AND (a.state <> 'held' OR calls_held_alike(a.agent_id, a.tool_id, a.arguments_digest) IS NULL)
+    AND (a.state <> 'held' OR a.separate IS TRUE
+        OR calls_held_alike(a.agent_id, a.tool_id, a.arguments_digest) IS NULL)
     ON CONFLICT DO NOTHING
     RETURNING id
 ), entries AS (
@@ -190,8 +192,9 @@ WITH asked AS MATERIALIZED (
     FROM asked a
     WHERE c.id = a.id AND c.id BETWEEN %s AND %s AND c.state = a.source
       AND (a.fence IS NULL OR c.fence = a.fence)
-    RETURNING c.id, c.seq, c.state, c.fence, c.mode, a.source, a.actor_kind, a.actor_id, a.actor,
-        a.reason, a.details, a.result, a.result_kind, a.result_digest, a.kept_s, c.amendment_id
+    RETURNING c.id, c.seq, c.state, c.fence, c.mode, c.effect, a.source, a.terminal, a.actor_kind,
+        a.actor_id, a.actor, a.reason, a.details, a.result, a.result_kind, a.result_digest,
+        a.kept_s, c.amendment_id
 ), entries AS (
     INSERT INTO audit_entryrow (
         action, actor, agent, person, tool, reason, call_id, seq, from_state, to_state, arguments,
@@ -209,7 +212,10 @@ WITH asked AS MATERIALIZED (
         CASE WHEN m.amendment_id IS NULL THEN e.arguments ELSE (
             SELECT decode(x.arguments_digest, 'hex') FROM calls_amendment x
             WHERE x.id = m.amendment_id) END,
-        decode(m.result_digest, 'hex'), NULLIF(m.details, '{}')
+        decode(m.result_digest, 'hex'), NULLIF(CASE WHEN m.source = 'running' AND m.terminal
+            THEN COALESCE("""
+    + CHAIN
+    + """, '{}') || COALESCE(m.details, '{}') ELSE m.details END, '{}')
     FROM moved m """
     + first_entry("m.id")
     + """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from audit.services import SYSTEM_NUMBER, first_entry
 from calls.record.idempotency import LATELY
+from calls.record.outcome_chain import CHAIN
 from core.journal import Statement
 from core.listen import GENERATION
 
@@ -78,18 +79,19 @@ WITH asked AS MATERIALIZED (
         result_digest = COALESCE(a.result_digest, c.result_digest)
     FROM asked a
     WHERE c.id = a.id AND c.id BETWEEN %s AND %s AND c.state = 'running' AND c.fence = a.fence
-    RETURNING c.id, c.seq, c.fence, c.mode, a.result, a.result_kind, a.result_digest, a.kept_s,
-        c.amendment_id
+    RETURNING c.id, c.seq, c.fence, c.mode, c.effect, a.result, a.result_kind, a.result_digest,
+        a.kept_s, c.amendment_id
 ), entries AS (
     INSERT INTO audit_entryrow (
-        action, actor, agent, person, tool, call_id, seq, from_state, to_state, arguments, result)
+        action, actor, agent, person, tool, call_id, seq, from_state, to_state, arguments, result,
+        details)
     SELECT
         """
     + f"""{SUCCEEDED}, {SYSTEM_NUMBER}, e.agent, e.person, e.tool, m.id, m.seq,
         'running', 'succeeded', CASE WHEN m.amendment_id IS NULL THEN e.arguments ELSE (
             SELECT decode(x.arguments_digest, 'hex') FROM calls_amendment x
             WHERE x.id = m.amendment_id) END,
-        decode(m.result_digest, 'hex')
+        decode(m.result_digest, 'hex'), {CHAIN}
     FROM moved m {first_entry("m.id")}
 ), results AS (
     INSERT INTO calls_result (call_id, kind, body, kept_until)

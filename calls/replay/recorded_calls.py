@@ -18,22 +18,26 @@ from typing import NamedTuple
 from uuid import UUID
 
 import orjson
-from django.db.models import QuerySet, Value
+from django.db.models import Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 
 from accounts.models import Agent, User
+from accounts.teams import acting_team
 from audit.models import Entry
 from calls.models import Call
 from core.ids import first_id
 from policies.decide import Subject
-from registry.models import Definition
+from registry.models import CredentialOwner, Definition
 
 CHUNK = 2_000
 # Of 65,536: ids end in random bits.
 PARTS = 1 << 16
 _LAST_BITS = "get_byte(uuid_send(calls_call.id), 14) * 256 + get_byte(uuid_send(calls_call.id), 15)"
 _GROUPS_CHANGED = "person.groups_set"
+# By a second administrator, with who asked for it; otherwise it is a part of the other.
+_ROLE_GIVEN = "role.given"
+_TEAM_CHANGED = "agent.team_set"
 _TOOL_CHANGED = ("tool.labels_set", "tool.tagged")
 
 
@@ -89,10 +93,10 @@ def _rows(since: datetime, until: datetime) -> QuerySet[Call]:
 
 
 def stream(taken: CallSample) -> Iterator[RecordedCall]:
-    """Within a transaction, whose cursor it is."""
-    rows = _rows(taken.since, taken.until)
-    if not taken.is_whole:
-        rows = rows.annotate(part=RawSQL(_LAST_BITS, [])).filter(part__lt=taken.parts)  # noqa: S611
+    """Within a transaction, whose cursor it is. In an order by chance: where not all are judged,
+    those that are stand for the rest."""
+    rows = _rows(taken.since, taken.until).annotate(part=RawSQL(_LAST_BITS, []))  # noqa: S611
+    rows = rows.filter(part__lt=taken.parts).order_by("part")
     client = Coalesce("token__client_id", Value(""))
     names = [name for name in RecordedCall._fields if name not in ("client", "arguments")]
     columns = rows.values_list(*names, client, "arguments")
@@ -108,13 +112,19 @@ class _Definition(NamedTuple):
     hints: dict[str, bool]
     tags: tuple[str, ...]
     labels: tuple[str, ...]
-    # Whether its server is called with the credential of the agent's owner.
-    is_personal: bool
+    # As registry.models.Server has it.
+    credential_of: str
 
 
 class GroupChange(NamedTuple):
+    """`before` is known where all groups were set; where one was given, `given` is its name."""
+
     at: datetime
-    before: frozenset[str]
+    before: frozenset[str] | None
+    given: str = ""
+
+    def undone(self, groups: frozenset[str]) -> frozenset[str]:
+        return groups - {self.given} if self.before is None else self.before
 
 
 class _Person(NamedTuple):
@@ -129,8 +139,11 @@ class _Person(NamedTuple):
         return before[-1] if before else self.names[0][1]
 
     def groups_at(self, moment: datetime) -> frozenset[str]:
-        later = (one.before for one in self.changes if one.at > moment)
-        return next(later, self.groups)
+        groups = self.groups
+        for one in reversed(self.changes):
+            if one.at > moment:
+                groups = one.undone(groups)
+        return groups
 
 
 @dataclass(slots=True)
@@ -138,25 +151,29 @@ class SubjectReader:
     """Makes the subject of a call; what many calls share is read once."""
 
     since: datetime
-    _agents: dict[int, str] = field(default_factory=dict)
+    # Each with the team that was chosen for it.
+    _agents: dict[int, tuple[str, str]] = field(default_factory=dict)
     _people: dict[int, _Person] = field(default_factory=dict)
     _definitions: dict[int, _Definition] = field(default_factory=dict)
     _tools_changed: dict[str, datetime] = field(default_factory=dict)
+    _teams_changed: dict[str, datetime] = field(default_factory=dict)
     _groups_changed: dict[str, list[GroupChange]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._agents = dict(Agent.objects.values_list("pk", "name"))
+        rows = Agent.objects.values_list("pk", "name", "team__name")
+        self._agents = {pk: (name, team or "") for pk, name, team in rows}
         self._tools_changed = _tool_changes(self.since)
+        self._teams_changed = _team_changes(self.since)
         self._groups_changed = _group_changes(self.since)
 
     def subject(self, call: RecordedCall, *, with_arguments: bool) -> Subject:
         """Raises ValueError where the arguments cannot be read."""
         defined, person = self._defined(call.definition_id), self._person(call.person_id)
-        owner = person.name_at(call.asked_at)
+        owner, groups = person.name_at(call.asked_at), person.groups_at(call.asked_at)
         return Subject(
             agent_id=call.agent_id,
             agent=self.agent_of(call),
-            groups=person.groups_at(call.asked_at),
+            groups=groups,
             definition_id=call.definition_id,
             server=defined.server,
             tool=defined.tool,
@@ -167,18 +184,28 @@ class SubjectReader:
             exposed=call.tool_name,
             tags=defined.tags,
             labels=defined.labels,
-            credential=owner if defined.is_personal else "",
+            credential=self._credential(call, defined, owner, groups),
             client=call.client,
             at=call.asked_at,
         )
 
     def is_exact(self, call: RecordedCall) -> bool:
         """Whether nothing of its tool changed since that is not known as it was."""
-        changed = self._tools_changed.get(self.tool_of(call))
-        return changed is None or call.asked_at >= changed
+        changed = [self._tools_changed.get(self.tool_of(call))]
+        if self._defined(call.definition_id).credential_of == "team":
+            changed.append(self._teams_changed.get(self.agent_of(call)))
+        return all(at is None or call.asked_at >= at for at in changed)
 
     def agent_of(self, call: RecordedCall) -> str:
-        return self._agents.get(call.agent_id, "")
+        return self._agents.get(call.agent_id, ("", ""))[0]
+
+    def _credential(
+        self, call: RecordedCall, defined: _Definition, owner: str, groups: frozenset[str]
+    ) -> str:
+        agent, chosen = self._agents.get(call.agent_id, ("", ""))
+        names = {"person": owner, "team": acting_team(chosen, groups), "agent": agent}
+        kind = defined.credential_of
+        return CredentialOwner(kind, None, names.get(kind, "")).label
 
     def tool_of(self, call: RecordedCall) -> str:
         return self._defined(call.definition_id).exposed
@@ -205,7 +232,7 @@ class SubjectReader:
                 found.hints,
                 tags,
                 tuple(tool.labels),
-                tool.server.is_personal,
+                tool.server.credential_of,
             )
         return self._definitions[pk]
 
@@ -216,9 +243,17 @@ def _tool_changes(since: datetime) -> dict[str, datetime]:
     return dict(found.values_list("tool", "at"))
 
 
+def _team_changes(since: datetime) -> dict[str, datetime]:
+    """By agent, when its team was chosen last."""
+    found = Entry.objects.filter(action=_TEAM_CHANGED, at__gt=since).order_by("id")
+    return dict(found.values_list("agent", "at"))
+
+
 def _group_changes(since: datetime) -> dict[str, list[GroupChange]]:
-    found = Entry.objects.filter(action=_GROUPS_CHANGED, at__gt=since).order_by("id")
+    confirmed = Q(action=_ROLE_GIVEN, details__has_key="asked_by")
+    found = Entry.objects.filter(Q(action=_GROUPS_CHANGED) | confirmed, at__gt=since)
     changed: dict[str, list[GroupChange]] = defaultdict(list)
-    for at, details in found.values_list("at", "details"):
-        changed[details["person"]].append(GroupChange(at, frozenset(details["before"])))
+    for at, details in found.order_by("id").values_list("at", "details"):
+        before = frozenset(details["before"]) if "before" in details else None
+        changed[details["person"]].append(GroupChange(at, before, details.get("role", "")))
     return changed

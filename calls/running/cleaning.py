@@ -23,9 +23,18 @@ from calls.content import received_results
 from calls.record.states import Executed, State
 from calls.record.transitions import Outcome
 from core.english import gettext as _
+from core.english import with_full_stop
 from core.levels import LEVELS
 from inspection.patterns import LIMIT_S, PatternsTimedOut, TimedPatterns
-from inspection.results import ResultRules, ResultTooLong, SchemaCheck, clean
+from inspection.results import (
+    Marking,
+    ResultRules,
+    ResultTooLong,
+    SchemaCheck,
+    clean,
+    clean_fully,
+    is_clean,
+)
 from policies.limits.costs import ResultCost, costs_in
 from registry.publishing.published_tools import CALL, PublishedTool
 
@@ -33,8 +42,10 @@ log = logging.getLogger(__name__)
 
 # Larger ones are looked at beside the loop, on which other calls run.
 BESIDE_LOOP = 32 * 1024
-# With marking, which looks at each sentence.
+# With marking, which looks at each sentence, or with an operator's own patterns.
 MARKED_ON_LOOP = 8 * 1024
+# So much of a processor these patterns may take on the loop; then it begins anew beside it.
+PATTERNS_ON_LOOP_S = 0.005
 # Of a progress message or a status no more is looked at or passed on.
 MOST_WORDS = 8 * 1024
 # What an operator's patterns may take for all messages of a call.
@@ -119,52 +130,76 @@ class CleanedCall(Protocol):
     def costs(self) -> tuple[ResultCost, ...]: ...
 
 
-def is_quick(outcome: Outcome, call: CleanedCall) -> bool:
-    """Whether the outcome may be cleaned on the loop."""
-    return outcome.result is None or len(outcome.result) <= _most_on_loop(call.tool.result_rules)
+def clean_quickly(outcome: Outcome, call: CleanedCall) -> Outcome | None:
+    """`clean_outcome` on the loop; None where that would take longer than others may wait."""
+    rules, body = call.tool.result_rules, outcome.result
+    if body is not None and len(body) > _most_on_loop(rules):
+        return None
+    if rules is None:
+        return clean_outcome(outcome, call)
+    if _passes(outcome, rules, call.tool):
+        return _with_costs(outcome, outcome, call) if call.costs else outcome
+    if not rules.patterns:
+        return clean_outcome(outcome, call)
+    try:
+        return clean_outcome(outcome, call, patterns_s=PATTERNS_ON_LOOP_S)
+    except PatternsTimedOut:
+        return None
+
+
+def _passes(outcome: Outcome, rules: ResultRules, tool: PublishedTool) -> bool:
+    """Whether one look says that nothing is to be checked or changed: most results are so, and each
+    function on their way costs all of them."""
+    if outcome.state != State.SUCCEEDED or outcome.kind == "error" or outcome.result is None:
+        return False
+    has_schema = bool(rules.schema) and "outputSchema" in tool.content
+    return not has_schema and is_clean(outcome.result, rules)
 
 
 async def cleaned(outcome: Outcome, call: CleanedCall) -> Outcome:
-    """The outcome as it is written down and passed on. Once this has begun it is done, also for a
-    process that stops: what came is not lost."""
-    if is_quick(outcome, call):
-        return clean_outcome(outcome, call)
+    """The outcome as it is written down and passed on, cleaned beside the loop. Once this has begun
+    it is done, also for a process that stops: what came is not lost."""
     work = asyncio.ensure_future(asyncio.to_thread(clean_outcome, outcome, call))
     return await asyncio.shield(work)
 
 
 def _most_on_loop(rules: ResultRules | None) -> int:
-    """An operator's own patterns may take all the time that they have, and marking takes long."""
-    if rules is None or not (rules.patterns or rules.marking):
-        return BESIDE_LOOP
-    return 0 if rules.patterns else MARKED_ON_LOOP
+    is_slow = rules is not None and (rules.patterns or rules.marking)
+    return MARKED_ON_LOOP if is_slow else BESIDE_LOOP
 
 
-def clean_outcome(outcome: Outcome, call: CleanedCall) -> Outcome:
+def clean_outcome(outcome: Outcome, call: CleanedCall, *, patterns_s: float = LIMIT_S) -> Outcome:
     """Cleans and seals: both take time that grows with the result. The record also gets the costs
-    that it says."""
-    done = _clean_outcome(outcome, call.tool)
-    if call.costs and outcome.result is not None and outcome.kind == "result":
-        costs = costs_in(outcome.result, call.costs)
-        done = replace(done, details={**(done.details or {}), COSTS: costs}) if costs else done
+    that it says. Raises PatternsTimedOut where `patterns_s` is less than they may take in all."""
+    done = _with_costs(_clean_outcome(outcome, call.tool, patterns_s), outcome, call)
     if done.received is None or settings.RECEIVED_RESULTS_DAYS <= 0:
         return done
     return replace(done, received=None, sealed=received_results.sealed(call.call_id, done.received))
 
 
-def _clean_outcome(outcome: Outcome, tool: PublishedTool) -> Outcome:
+def _with_costs(done: Outcome, outcome: Outcome, call: CleanedCall) -> Outcome:
+    if not call.costs or outcome.result is None or outcome.kind != "result":
+        return done
+    costs = costs_in(outcome.result, call.costs)
+    return replace(done, details={**(done.details or {}), COSTS: costs}) if costs else done
+
+
+def _clean_outcome(outcome: Outcome, tool: PublishedTool, patterns_s: float) -> Outcome:
     rules = tool.result_rules
     if rules is None:
         return outcome
+    timed = TimedPatterns(rules.patterns, total_s=patterns_s)
     if outcome.result is None:
         return _clean_words(outcome, rules, tool)
     try:
-        return _clean(outcome, outcome.result, rules, tool)
+        return _clean(outcome, outcome.result, rules, tool, timed)
     except ResultTooLong:
         said = _("Its result has %(size)s bytes, %(most)s are allowed, and it cannot be cut.")
         sentence = said % {"size": f"{len(outcome.result):,}", "most": f"{rules.max_bytes:,}"}
         return _blocked(outcome, sentence, {"too_long": len(outcome.result)})
     except PatternsTimedOut as error:
+        if patterns_s < LIMIT_S:
+            raise
         said = _(
             "The pattern “%(name)s” of its operator took longer than %(most)s s on its result."
         )
@@ -185,17 +220,27 @@ def _clean_words(outcome: Outcome, rules: ResultRules, tool: PublishedTool) -> O
         return replace(outcome, sentence=_("What its server said could not be looked at."))
 
 
-def _clean(outcome: Outcome, body: bytes, rules: ResultRules, tool: PublishedTool) -> Outcome:
+def _clean(
+    outcome: Outcome, body: bytes, rules: ResultRules, tool: PublishedTool, timed: TimedPatterns
+) -> Outcome:
     is_error = outcome.state == State.TOOL_ERROR or outcome.kind == "error"
     checks = rules.schema and outcome.state == State.SUCCEEDED and "outputSchema" in tool.content
-    wrong = _violations(body, tool) if checks and tool.method == CALL else []
+    wrong = _violations(body, tool, rules, timed) if checks and tool.method == CALL else []
     about: dict[str, Any] = {"schema": wrong} if wrong else {}
     if wrong and rules.schema == SchemaCheck.BLOCK:
         said = _("Its result does not fit the tool's output schema: %s")
         return _blocked(outcome, said % "; ".join(wrong), about)
-    found = clean(body, rules, is_error=is_error)
+    # Without a schema `_passes` has looked at it.
+    found = (clean if checks else clean_fully)(body, rules, is_error=is_error, timed=timed)
     if found.found:
         about |= {"found": dict(sorted(found.found.items())), **_came(body)}
+        # What is passed on is not what was checked: `[masked: email]` may be no date.
+        fits = not checks or tool.method != CALL
+        broken = [] if fits else _violations(found.body, tool, rules, timed)
+        if broken and rules.schema == SchemaCheck.BLOCK:
+            said = _("Cleaned, its result no longer fits the tool's output schema: %s")
+            return _blocked(outcome, said % "; ".join(broken), about | {"schema": broken})
+        about |= {"schema": broken} if broken else {}
     if not about:
         return outcome
     sentence = outcome.sentence
@@ -215,9 +260,24 @@ def _cleaned_sentence(sentence: str, rules: ResultRules, *, is_error: bool) -> s
     return str(said)
 
 
-def _violations(body: bytes, tool: PublishedTool) -> list[str]:
-    wrong = tool.result_violations(_parsed(body))
-    return [str(one)[:SAID_LENGTH] for one in wrong[:MOST_SAID]]
+def _violations(
+    body: bytes, tool: PublishedTool, rules: ResultRules, timed: TimedPatterns
+) -> list[str]:
+    """How it does not fit, as its agent and the record may have it: a server chose the names of
+    members."""
+    found = tool.result_violations(_parsed(body))[:MOST_SAID]
+    wrong = [str(one)[:MOST_WORDS] for one in found]
+    if wrong and rules.cleans:
+        wrong = _cleaned_words(wrong, rules._replace(marking=Marking.OFF), timed)
+        # Marks at last, so that nothing cuts them off.
+        marks = ResultRules(marking=rules.marking)
+        return _cleaned_words([one[:SAID_LENGTH] for one in wrong], marks, timed)
+    return [one[:SAID_LENGTH] for one in wrong]
+
+
+def _cleaned_words(words: list[str], rules: ResultRules, timed: TimedPatterns) -> list[str]:
+    body = clean(_encode(words), rules._replace(max_bytes=None), timed=timed).body
+    return [str(one) for one in _parsed(body)]
 
 
 def _parsed(body: bytes) -> Any:
@@ -239,7 +299,7 @@ def _encode(value: Any) -> bytes:
 def _blocked(outcome: Outcome, sentence: str, about: dict[str, Any]) -> Outcome:
     """It was executed, and its agent gets a sentence instead of what came."""
     assert outcome.result is not None
-    sentence = _("The call was executed. %s") % sentence
+    sentence = _("The call was executed. %s") % with_full_stop(sentence)
     about = {"blocked": True, **about, **_came(outcome.result)}
     executed = Executed.YES if outcome.kind == "result" else outcome.executed
     details = {KEY: about}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from channels.db import database_sync_to_async
 
@@ -17,6 +17,7 @@ from registry.credentials import credential_store
 from registry.credentials.authorization_server import params_of
 from registry.credentials.credential_store import CredentialMissing, OpenCredential
 from registry.credentials.token_endpoint import TokenRejected
+from registry.models import CredentialOwner
 from registry.publishing.published_tools import ServerConnection
 
 T = TypeVar("T")
@@ -27,24 +28,24 @@ class CallCredentials:
     def __init__(self) -> None:
         self._asking: dict[Hashable, asyncio.Task[OpenCredential]] = {}
 
-    async def is_missing(self, connection: ServerConnection, person_id: int) -> bool:
-        owner = _owner(connection, person_id)
-        return not await _in_thread(
-            partial(credential_store.is_connected, connection.signs_in, owner)
-        )
+    async def wants_consent(self, connection: ServerConnection, owner: CredentialOwner) -> bool:
+        """Whether somebody has to sign in first, or to allow more."""
+        return await _in_thread(partial(credential_store.wants_consent, connection.signs_in, owner))
 
-    async def missing(self, connection: ServerConnection, person_id: int) -> CredentialMissing:
-        """The error that names the user who has to sign in, and the page."""
-        owner = _owner(connection, person_id)
+    async def facts(
+        self, connection: ServerConnection, owner: CredentialOwner
+    ) -> dict[str, Any] | None:
+        """Which credential a call would carry, for its entry; None where there is none."""
+        return await _in_thread(partial(credential_store.facts, connection.signs_in, owner))
+
+    async def missing(
+        self, connection: ServerConnection, owner: CredentialOwner
+    ) -> CredentialMissing:
+        """The error that names who has to sign in, and the page."""
         return await _in_thread(partial(credential_store.missing, connection.signs_in, owner))
 
-    async def current(self, connection: ServerConnection, person_id: int | None) -> OpenCredential:
+    async def current(self, connection: ServerConnection, owner: CredentialOwner) -> OpenCredential:
         """Raises CountersignError: CredentialMissing where somebody has to sign in first."""
-        owner = _owner(connection, person_id)
-        if connection.is_personal and owner is None:
-            raise CredentialMissing(
-                _("The server is signed in at by each person, and this is nobody's.")
-            )
         find = partial(credential_store.current, connection.signs_in, owner)
         return await self._once((connection.signs_in, owner), find)
 
@@ -52,8 +53,9 @@ class CallCredentials:
         """After a refusal: the credential to try once more with. Raises CountersignError, which
         says where to sign in anew."""
         said = params_of(challenge)
-        if said.get("error") == "insufficient_scope":
-            await _in_thread(partial(credential_store.want_scopes, used.row, said.get("scope", "")))
+        if said.get("error") == "insufficient_scope" and (scope := said.get("scope")):
+            await _in_thread(partial(credential_store.want_scopes, used.row, scope))
+            raise credential_store.lacks_scopes(used.row, scope)
         if status != 401 or not said or not used.can_be_renewed:
             raise await self.refused(used)
         renew = partial(credential_store.renew, used.row.pk, used.row.generation)
@@ -64,7 +66,7 @@ class CallCredentials:
 
     async def refused(self, used: OpenCredential) -> CredentialMissing:
         row = used.row
-        return await _in_thread(partial(credential_store.missing, row.server_id, row.person_id))
+        return await _in_thread(partial(credential_store.missing, row.server_id, row.owner))
 
     async def _once(self, key: Hashable, work: Callable[[], OpenCredential]) -> OpenCredential:
         """Shares one answer among all who ask for it at that moment."""
@@ -74,10 +76,6 @@ class CallCredentials:
             task.add_done_callback(lambda _task: self._asking.pop(key, None))
         # Whoever goes away leaves it to the others.
         return await asyncio.shield(task)
-
-
-def _owner(connection: ServerConnection, person_id: int | None) -> int | None:
-    return person_id if connection.is_personal else None
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

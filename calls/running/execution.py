@@ -22,27 +22,32 @@ from django.conf import settings
 
 from audit.services import SYSTEM
 from calls.content import received_results
-from calls.content.answers import Answer, build_answer
+from calls.content.answers import CONSENT_PAGE, Answer, build_answer
 from calls.freezes import STILL_FREE
 from calls.record.call_options import NO_OPTIONS, CallOptions
 from calls.record.outcomes import cut_off, may_go_again, of_error, of_reply, schedule_retry
+from calls.record.refusal import of_state
 from calls.record.states import Executed, State
 from calls.record.transitions import LET_GO, NOTE_TASK, RESEND, Outcome, ending
 from calls.running import completed_pages
-from calls.running.cleaning import ServerWords, clean_outcome, cleaned, is_quick, words_of
+from calls.running.cleaning import ServerWords, clean_outcome, clean_quickly, cleaned, words_of
 from calls.running.credentials import RENEWED, CallCredentials
 from calls.running.input_relay import TELL, InputRelay
 from calls.running.list_changes import ListChangeRelay
 from calls.running.listeners import NO_LISTENER, CallEvents, CallListener
 from calls.running.outcome_writer import OutcomeWriter, PendingOutcome
-from core import abilities, figures
+from calls.running.send_spans import send_attributes
+from core import abilities, figures, telemetry
 from core.errors import CountersignError, RecordUnavailable
 from core.events_in_time import set_within
 from core.journal import GroupCommit
 from core.live import Notifier
 from policies.limits.costs import ResultCost
+from registry.connections import SHARED
+from registry.credentials import credential_store
 from registry.credentials.credential_store import OpenCredential
 from registry.methods import METHODS
+from registry.models import CredentialOwner
 from registry.openapi.operations import REQUEST
 from registry.publishing.published_tools import CALL, PublishedTool, ServerConnection
 from registry.upstream import (
@@ -96,8 +101,10 @@ class ExecutionRequest(NamedTuple):
     revision: str = ""
     # The agent that the server may ask for input.
     agent_id: int | None = None
-    # On whose behalf; whose credential it carries, where the server takes each person's own.
-    person_id: int | None = None
+    # Whose credential it carries, where the server is signed in at.
+    credential_owner: CredentialOwner = SHARED
+    # People approved it: it goes on with that once its user has signed in, or allowed more.
+    is_approved: bool = False
     # It was cancelled while no process ran it.
     is_cancelled: bool = False
     # What its result may say that it cost.
@@ -124,6 +131,8 @@ class InFlightCall:
     is_patient: bool = True
     # As ExecutionRequest has it, as far as the call has come here.
     upstream_task: str = ""
+    # The credential that was sent, where the server is signed in at.
+    used: OpenCredential | None = None
 
     def let_go(self) -> None:
         """Stop; but what its server runs as a task is somebody else's now, and goes on."""
@@ -252,13 +261,16 @@ class Engine:
         rest = None
         began = time.monotonic()
         try:
-            outcome = await self._send(execution_request, flight, call_listener)
+            send = self._send_in_span if telemetry.is_on else self._send
+            outcome = await send(execution_request, flight, call_listener)
             figures.SEND.note(time.monotonic() - began)
             if execution_request.tool.result_rules is not None or execution_request.costs:
-                if is_quick(outcome, execution_request):
-                    outcome = clean_outcome(outcome, execution_request)
-                else:
-                    outcome = await self._clean(execution_request, flight, outcome)
+                cleaned_here = clean_quickly(outcome, execution_request)
+                if cleaned_here is None:
+                    cleaned_here = await self._clean(execution_request, flight, outcome)
+                outcome = cleaned_here
+            if flight.used is not None:
+                outcome = _with_credential(outcome, flight.used, execution_request)
             began = time.monotonic()
             rest = await self._write(execution_request, flight, outcome)
             figures.OUTCOME.note(time.monotonic() - began)
@@ -269,6 +281,21 @@ class Engine:
             return Unwritten(self._finish(execution_request, flight, rest))
         self._tell(execution_request, flight)
         return _answer(execution_request, outcome)
+
+    async def _send_in_span(
+        self,
+        execution_request: ExecutionRequest,
+        flight: InFlightCall,
+        call_listener: CallListener,
+    ) -> Outcome:
+        tool = execution_request.tool
+        attributes = send_attributes(tool, execution_request.call_id)
+        name, trace = f"{tool.method} {tool.name}", execution_request.options.trace
+        with telemetry.opened("client", name, attributes, trace) as span:
+            outcome = await self._send(execution_request, flight, call_listener)
+            if outcome.state != State.SUCCEEDED:
+                span.error = str(outcome.state)
+            return outcome
 
     async def _finish(
         self, execution_request: ExecutionRequest, flight: InFlightCall, rest: asyncio.Future[None]
@@ -293,8 +320,10 @@ class Engine:
         reason."""
         try:
             if connection.signs_in:
+                kind = connection.credential_of
+                owner = CredentialOwner(kind, 0) if kind else SHARED
                 connection = _signed_in(
-                    connection, await self.credentials.current(connection, None)
+                    connection, await self.credentials.current(connection, owner)
                 )
             await self.upstreams.watch(self._target(connection), uris, on_update)
         except* UpstreamError as errors:
@@ -322,7 +351,7 @@ class Engine:
                 reply = await self.upstreams.call_tool(target, call)
             else:
                 reply = await self._go_on(execution_request.upstream_task, flight, target, call)
-            if words is not None:
+            if words is not None and words.is_slow:
                 await events.drain()
         except UpstreamError as error:
             return _outcome(error, execution_request, flight)
@@ -343,11 +372,11 @@ class Engine:
     async def _send_signed_in(
         self, execution_request: ExecutionRequest, flight: InFlightCall, call: UpstreamCall
     ) -> CallReply:
-        """Sends the call with the credential of its person or of the installation; once more with a
+        """Sends the call with the credential that it is to carry; once more with a
         renewed one, where the server looked at nothing but the old one. What the server took before
         that goes on with the renewed one, and does not begin again."""
         used = await self._credential(
-            execution_request.tool.connection, execution_request.person_id
+            execution_request.tool.connection, execution_request.credential_owner
         )
         flight.upstream_task, until = execution_request.upstream_task, _end_of(call.limits)
         renewal = Renewal()
@@ -377,6 +406,10 @@ class Engine:
             if not renewal.is_due(flight.upstream_task, is_task=flight.is_task):
                 raise await self.credentials.refused(used)
             return await self.credentials.renewed(used, error.status or 0, error.challenge)
+        except credential_store.ScopesMissing as why:
+            refusal = _refused(error, why)
+            refusal.consent_page = why.page
+            raise refusal from why
         except CountersignError as why:
             if flight.is_task:
                 # It goes on there, and nobody can ask about it.
@@ -384,13 +417,16 @@ class Engine:
             raise _refused(error, why) from why
 
     async def _credential(
-        self, connection: ServerConnection, person_id: int | None
+        self, connection: ServerConnection, owner: CredentialOwner
     ) -> OpenCredential:
         """Raises NotSent."""
         try:
-            return await self.credentials.current(connection, person_id)
+            return await self.credentials.current(connection, owner)
         except CountersignError as error:
-            raise NotSent(str(error)) from error
+            not_sent = NotSent(str(error))
+            if isinstance(error, credential_store.CredentialMissing):
+                not_sent.consent_page = error.page
+            raise not_sent from error
 
     async def _send_with(
         self,
@@ -399,6 +435,7 @@ class Engine:
         flight: InFlightCall,
         call: UpstreamCall,
     ) -> CallReply:
+        flight.used = credential
         target = self._target(_signed_in(execution_request.tool.connection, credential))
         if not flight.upstream_task:
             return await self.upstreams.call_tool(target, call)
@@ -477,7 +514,7 @@ class Engine:
             more=responses(execution_request.responses) if execution_request.responses else b"",
             as_task=tool.shape.runs_as_task,
             asks_pages=execution_request.revision == MODERN,
-            trace=options.trace,
+            trace=telemetry.passed_on(options.trace) if telemetry.is_on else options.trace,
             on_page=partial(completed_pages.notify, self.journal, session) if session else None,
             recheck=partial(self._recheck, execution_request),
             on_resend=partial(self._note_resend, execution_request),
@@ -601,6 +638,16 @@ def _end_of(limits: Limits) -> float:
     return time.monotonic() + limits.total_s
 
 
+def _with_credential(
+    outcome: Outcome, used: OpenCredential, execution_request: ExecutionRequest
+) -> Outcome:
+    """Its entry names the credential that was sent: it may be newer than when the call began."""
+    is_owned = bool(execution_request.tool.connection.credential_of)
+    owner = {"owner": credential_store.owner_name(used.row)} if is_owned else {}
+    said = {"credential": owner | credential_store.facts_of(used.row)}
+    return replace(outcome, details=(outcome.details or {}) | said)
+
+
 def _signed_in(connection: ServerConnection, credential: OpenCredential) -> ServerConnection:
     return connection.with_credential(credential.row, credential.headers)
 
@@ -627,6 +674,12 @@ def _outcome(
         "doubtful": execution_request.doubtful,
     }
     outcome = of_error(error, **history, cancel_is_final=tool.cancel_is_final or tool.is_harmless)
+    if error.consent_page:
+        outcome = replace(outcome, details={CONSENT_PAGE: error.consent_page})
+        if execution_request.is_approved and not (flight.upstream_task or history["doubtful"]):
+            # The server looked at nothing but the credential, as at a 401.
+            outcome = replace(outcome, executed=Executed.NO)
+            return schedule_retry(outcome, attempt=execution_request.fence)
     # An agent that waits for a short call hears of an unreachable server at once.
     waits = outcome.executed == Executed.NO and not execution_request.background
     if waits or flight.cancel.is_set() or not may_go_again(error, **history):
@@ -637,14 +690,20 @@ def _outcome(
 def _answer(execution_request: ExecutionRequest, outcome: Outcome) -> Answer | None:
     if outcome.state == State.QUEUED:
         return None
-    return build_answer(
+    why = None
+    if outcome.result is None:
+        why = of_state(outcome.state, outcome.executed, outcome.details)
+    answer = build_answer(
         execution_request.call_id,
         outcome.state,
         outcome.sentence,
         outcome.executed,
         outcome.kind,
         outcome.result,
+        why,
     )
+    page = (outcome.details or {}).get(CONSENT_PAGE, "")
+    return replace(answer, consent_page=page) if page else answer
 
 
 def _pass_on(events: CallEvents, report: ProgressReport) -> None:

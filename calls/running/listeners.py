@@ -50,7 +50,8 @@ class CallEvents:
     ) -> None:
         self._about, self._words = about, words
         self._listener = call_listener
-        self._cleaner = MessageCleaner() if words is not None and words.is_slow else None
+        # Made for the first message.
+        self._cleaner: MessageCleaner | None = None
         self._throttle: ProgressThrottle | None = None
         self._log_book: LogBook | None = None
         self.wants_log = wants_log
@@ -71,7 +72,8 @@ class CallEvents:
 
     def _clean(self, message: Any, clean: Any, pass_on: Callable[[Any], None]) -> None:
         """Passes on the message, cleaned where `clean` is something."""
-        if self._cleaner is not None:
+        if self._words is not None and self._words.is_slow:
+            self._cleaner = self._cleaner or MessageCleaner()
             self._cleaner.clean(message, clean or (lambda said: said), pass_on)
         else:
             pass_on(clean(message) if clean else message)

@@ -26,7 +26,7 @@ def all_runtimes() -> Iterator[CallRuntime]:
 class CallRuntime:
     def __init__(self) -> None:
         _all.add(self)
-        url = settings.DATABASE_URL
+        url = settings.DATABASE_DIRECT_URL
         self.pool = Pool(
             url,
             min_size=1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from accounts.models import User
 from audit import display_names
 from audit.erasure_ledger import ERASED, RESULT_ERASED
 from audit.models import Entry
+from calls.chain import ChainLink, chain_of, credential_name
 from calls.content import progress_figures, results, retention
 from calls.content.amendments import edited
 from calls.content.received_results import is_kept
@@ -27,6 +29,7 @@ from calls.views import duration_estimate
 from inspection.labels import label
 
 _LONG = Call.Mode.BACKGROUND
+VOTED = "approval.voted"
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,8 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
     may_read = looking.may_read
     shown = results.of_call(call, find) if may_read else None
     # Votes, and who was notified, are on the card.
-    told = Q(action="approval.voted") | Q(action__startswith="notification.")
-    entries = list(Entry.objects.of_call(call.pk).exclude(told))
+    told = list(Entry.objects.of_call(call.pk).exclude(action__startswith="notification."))
+    entries = [entry for entry in told if entry.action != VOTED]
     late = _late_replies(call)
     treated = _treated(entries, looking) if may_read else None
     return {
@@ -81,6 +84,7 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
         # A vote is told by the move that it made.
         "entries": entries,
         "people": display_names.of_entries(entries),
+        "chain": _chain(call, told),
         "is_live": call.state in LIVE,
         "progress": _progress(call) if call.state == State.RUNNING else None,
         "took": _seconds(call),
@@ -97,9 +101,32 @@ def seen_with(looking: ViewerRights, call: Call, find: str = "") -> dict[str, An
         # Short calls are asked for none.
         "log": list(call.log_lines.all()) if may_read and call.mode == _LONG else [],
         # Few calls are asked anything, and then their entries say so.
+        "credential_name": credential_name(_credential(entries).get("owner", "")),
         "questions": list(call.inputs.all()) if may_read and _had_input_requests(entries) else [],
         **_reruns(call),
     }
+
+
+def _chain(call: Call, entries: list[Entry]) -> list[ChainLink]:
+    asked = (entries[0].details if entries else None) or {}
+    votes = {one.actor: one for one in entries if one.action in (VOTED, "approval.taken_back")}
+    approvers = [
+        (name, _proof_of(vote.details or {}))
+        for name, vote in votes.items()
+        if vote.action == VOTED and (vote.details or {}).get("approve")
+    ]
+    if granted_by := asked.get("granted_by"):
+        approvers.append((granted_by, ""))
+    return chain_of(call, asked.get("signed_in"), asked.get("credential"), approvers)
+
+
+def _credential(entries: list[Entry]) -> Mapping[str, Any]:
+    return ((entries[0].details if entries else None) or {}).get("credential") or {}
+
+
+def _proof_of(vote: Mapping[str, Any]) -> str:
+    """How a vote was confirmed, and the beginning of that proof's digest."""
+    return " ".join(filter(None, (vote.get("step_up"), vote.get("proof", "")[:12])))
 
 
 def _find(entries: list[Entry], action: str) -> Entry | None:

@@ -2,49 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 600, 120
 GAP = 4
-
-
-@dataclass(frozen=True, slots=True)
-class ChartBar:
-    """One bar; `lower` is the height of its part for calls that went wrong."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    lower: float
-    label: str
-
-    @property
-    def lower_y(self) -> float:
-        return HEIGHT - self.lower
-
-
-def bars(values: Sequence[tuple[int, float, str]], most: int) -> list[ChartBar]:
-    """Bars of (count, error share, label); `most` would fill the height."""
-    step = WIDTH / max(len(values), 1)
-    return [
-        _bar(n * step + GAP / 2, step - GAP, HEIGHT * count / most if most else 0, share, label)
-        for n, (count, share, label) in enumerate(values)
-    ]
-
-
-def _bar(x: float, width: float, height: float, share: float, label: str) -> ChartBar:
-    # One call among thousands is still seen.
-    height = round(max(height, 2.0) if height else 0.0, 1)
-    return ChartBar(
-        round(x, 1),
-        round(HEIGHT - height, 1),
-        round(width, 1),
-        height,
-        round(height * share, 1),
-        label,
-    )
 
 
 def line(values: Sequence[float | None], most: float) -> list[str]:
@@ -102,3 +65,8 @@ def rounded_up(most: int) -> int:
     while most > 10 * power:
         power *= 10
     return next(step * power for step in (2, 4, 6, 8, 10) if most <= step * power)
+
+
+def rounded_up_time(seconds: float) -> float:
+    """The end of an axis of times, in seconds; 0 where nothing was timed."""
+    return rounded_up(math.ceil(seconds * 1000)) / 1000 if seconds else 0

@@ -103,7 +103,7 @@ def draw_stacks(
 ) -> StackedChart:
     steps = figures.steps
     most = charts.rounded_up(max(step.counts.calls for step in steps))
-    slowest = max((step.durations.p95 or 0 for step in steps), default=0)
+    slowest = charts.rounded_up_time(max((step.durations.p95 or 0 for step in steps), default=0))
     return StackedChart(
         bars=[
             _bar(place, step, len(steps), most, chosen, listed, kind)

@@ -40,6 +40,7 @@ OUTCOMES: dict[str, tuple[Any, tuple[State, ...]]] = {
             State.CANCELLED,
         ),
     ),
+    "invalid": (_("Invalid request"), (State.INVALID,)),
     "live": (_("Not ended yet"), LIVE),
 }
 OUTCOME_OF = {state.value: name for name, (_label, states) in OUTCOMES.items() for state in states}

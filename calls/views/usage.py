@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.http import ConsoleRequest
 from calls.models import Call
@@ -18,17 +21,25 @@ from core.templatetags.console import duration
 from registry.models import Server, Tool
 from registry.views.tool_pages import frame
 
+# The parts of a bar from the bottom, by the names of range_figures.OUTCOMES.
+LEGEND = {
+    "succeeded": gettext_lazy("Succeeded"),
+    "error": gettext_lazy("Errors"),
+    "stopped": gettext_lazy("Blocked, stopped or not ended"),
+}
+
 
 @page("calls.view_call")
 def usage(request: ConsoleRequest, name: str) -> HttpResponse:
     context = frame(name, "usage")
     tool: Tool = context["tool"]
     seen = used.of_tool(tool.pk, request.user.time_zone)
-    slowest = max((day.p95 or 0 for day in seen.days), default=0)
+    slowest = charts.rounded_up_time(max((day.p95 or 0 for day in seen.days), default=0))
     busiest = charts.rounded_up(max(day.calls for day in seen.days))
     context |= {
         "usage": seen,
-        "bars": charts.bars([(d.calls, d.error_share, _sentence(d)) for d in seen.days], busiest),
+        "bars": [_bar(place, day, busiest) for place, day in enumerate(seen.days)],
+        "legend": LEGEND,
         "counts": [busiest, busiest // 2, 0],
         "dates": [seen.days[n * (len(seen.days) - 1) // 3].day for n in range(3)],
         "slowest": slowest,
@@ -57,6 +68,15 @@ def trouble(request: HttpRequest, slug: str) -> HttpResponse:
     context = {"section": "servers", "server": server, "calls": used.trouble_of(server)}
     part = "#trouble" if is_htmx(request) else ""
     return render(request, f"calls/trouble.html{part}", context)
+
+
+def _bar(place: int, day: used.Day, busiest: int) -> dict[str, Any]:
+    return {
+        "label": _sentence(day),
+        "x": round(place * charts.WIDTH / used.DAYS, 1),
+        "width": round(charts.WIDTH / used.DAYS, 1),
+        "parts": charts.stack(place, used.DAYS, list(day.by_outcome.items()), busiest),
+    }
 
 
 def _sentence(day: used.Day) -> str:

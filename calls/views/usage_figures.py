@@ -115,6 +115,13 @@ class Day:
         """The share of all calls that ended in error: exact where every call was looked at."""
         return self.wrong / self.looked_at if self.looked_at else 0.0
 
+    @property
+    def by_outcome(self) -> dict[str, int]:
+        """All calls of the day by how they went, as far as its newest ones say."""
+        share = self.calls / self.looked_at if self.looked_at else 0.0
+        succeeded, wrong = round(share * (self.ended - self.wrong)), round(share * self.wrong)
+        return {"succeeded": succeeded, "error": wrong, "stopped": self.calls - succeeded - wrong}
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -90,7 +90,7 @@ class AccessObject:
     def shown(self) -> str:
         """Its name for people: of a call, tool and fingerprint."""
         if isinstance(self.row, Call):
-            return f"{self.row.tool_name} {self.row.fingerprint}"
+            return f"{self.row.tool_name} · {self.row.fingerprint}"
         return self.name
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
@@ -87,12 +87,23 @@ def service_account_access(request: ConsoleRequest, name: str) -> HttpResponse:
         raise PermissionDenied
     account = get_object_or_404(ServiceAccount, name=name)
     makers = _makers([account]).get(account.pk, [])
-    rows = [
-        (_(PERMISSION_NAMES[scope]), account_verdict(account, scope, makers))
-        for scope in account.scopes
-    ]
-    context = {"section": "access_review", "account": account, "rows": rows}
+    alike: dict[str, tuple[AccessVerdict, set[str]]] = {}
+    for scope in account.scopes:
+        verdict = account_verdict(account, scope, makers)
+        # One token explains most of them: said once, above what it opens.
+        alike.setdefault(repr(verdict), (verdict, set()))[1].add(scope)
+    context = {"section": "access_review", "account": account}
+    context["alike"] = [(one, _grouped(scopes)) for one, scopes in alike.values()]
     return render(request, "access/service_account.html", context)
+
+
+def _grouped(scopes: Collection[str]) -> list[tuple[str, list[str]]]:
+    """The names of these permissions, as every page groups them."""
+    found = [
+        (group.label, [label for name, label in group.permissions.items() if name in scopes])
+        for group in PERMISSION_GROUPS
+    ]
+    return [(title, labels) for title, labels in found if labels]
 
 
 @page(HANDLES_USERS)

@@ -243,7 +243,6 @@ def _new_call(
     agent: Agent, tool: PublishedTool, arguments: bytes, decision: Decision, plan: PlannedCall
 ) -> NewCall:
     state = _first_state(decision, tool)
-    who = {"agent": (agent.pk, agent.name), "person": (agent.owner_id, agent.owner.username)}
     is_bound = state in (State.HELD, State.QUEUED)
     return NewCall(
         id=_id(plan.at),
@@ -270,10 +269,15 @@ def _new_call(
         outcome=decision.reason if state == State.REFUSED else "",
         revision="2026-07-28",
         client=f"{agent.name} 1.4",
-        statement=statement(**who, tool=tool, arguments=arguments) if is_bound else "",
+        statement=_statement(agent, tool, arguments) if is_bound else "",
         decide_within_s=decision.decide_within_s,
         details={"refusal": "policy"} if state == State.REFUSED else {},
     )
+
+
+def _statement(agent: Agent, tool: PublishedTool, arguments: bytes) -> str:
+    person = (agent.owner_id, agent.owner.username)
+    return statement(agent=(agent.pk, agent.name), person=person, tool=tool, arguments=arguments)
 
 
 def _first_state(decision: Decision, tool: PublishedTool) -> State:

@@ -99,6 +99,11 @@ class Postgres:
         """To a moment that somebody chose; it begins with a base backup."""
         return (self.home / "recovery.signal").exists()
 
+    def has_database(self) -> bool:
+        """False where this is a new cluster."""
+        with psycopg.connect(self.url(SUPERUSER, "postgres")) as connection:
+            return _has_database(connection)
+
     def make_roles(self) -> None:
         """The owner migrates, application and sealer own nothing, maintenance removes what is
         past its time; none is a superuser."""
@@ -109,10 +114,7 @@ class Postgres:
             connection.execute(f"GRANT {APP} TO {OWNER}")
             for limit, value in LIMITS.items():
                 connection.execute(f"ALTER ROLE {APP} SET {limit} = '{value}'")
-            found = connection.execute(
-                "SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]
-            ).fetchone()
-            if not found:
+            if not _has_database(connection):
                 connection.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER}")
 
     def url(self, role: str, database: str = DATABASE) -> str:
@@ -175,6 +177,11 @@ class Postgres:
             return int((self.home / "postmaster.pid").read_text().split("\n", 1)[0])
         except (FileNotFoundError, ValueError):
             return -1
+
+
+def _has_database(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
+    found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
+    return found.fetchone() is not None
 
 
 def _make_role(

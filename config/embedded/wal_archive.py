@@ -5,11 +5,24 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 
 from config.embedded.service import CannotStart
 
 # What was changed is archived after so long at the latest, in files of 16 MB each.
 WITHIN = "60s"
+KEEP_DAYS, BASE_BACKUPS = "COUNTERSIGN_WAL_KEEP_DAYS", "COUNTERSIGN_BASE_BACKUPS"
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """Each moment of the last `keep` is recovered from the two folders; older files go."""
+
+    archive: Path
+    backups: Path
+    keep: timedelta
 
 
 def settings() -> dict[str, str]:
@@ -21,6 +34,23 @@ def settings() -> dict[str, str]:
     if not os.path.isabs(folder):
         raise CannotStart("COUNTERSIGN_WAL_ARCHIVE must be an absolute path.")
     return {"archive_mode": "on", "archive_command": command(folder), "archive_timeout": WITHIN}
+
+
+def pruning() -> Pruning | None:
+    """None where everything is kept. Raises CannotStart."""
+    kept = os.environ.get("COUNTERSIGN_WAL_KEEP_DAYS", "")
+    folder = os.environ.get("COUNTERSIGN_BASE_BACKUPS", "")
+    if not kept:
+        return None
+    if not (kept.isdecimal() and int(kept) > 0):
+        raise CannotStart(f"{KEEP_DAYS} must be a number of days from 1 on.")
+    archive = os.environ.get("COUNTERSIGN_WAL_ARCHIVE", "")
+    if not (archive and os.path.isabs(folder)):
+        raise CannotStart(
+            f"{KEEP_DAYS} needs COUNTERSIGN_WAL_ARCHIVE, and in {BASE_BACKUPS} the absolute path "
+            "of the folder with the base backups."
+        )
+    return Pruning(Path(archive), Path(folder), timedelta(days=int(kept)))
 
 
 def command(folder: str) -> str:

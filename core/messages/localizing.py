@@ -20,6 +20,7 @@ from core.messages.catalogue import Message, read
 # What is longer, or holds more sentences, was written by others.
 MAX_LENGTH = 2000
 MOST_SENTENCES = 12
+MOST_LINES = 50
 MOST_PARTS = 20
 # Sentences within sentences.
 MAX_DEPTH = 6
@@ -27,9 +28,18 @@ _PART = re.compile(
     r"%\((?P<name>\w+)\)(?P<kind>[sd])|%(?P<plain>[sd])|\{(?P<brace>\w*)\}|(?P<percent>%%)"
 )
 _NUMBER = re.compile(r"-?[\d,]+")
-_END = re.compile(r"(?<=[.?!:”]) ")
+# A number, and what it counts: “5 calls”, “1 EUR”.
+_MEASURE = re.compile(r"[\d,.]+( \w+)*")
+# A placeholder that stands for people or agents, whose names have no blanks.
+_PEOPLE = "who"
+_IN_PLACE = re.compile(r" \(for ([^()]+)\)")
+_END = re.compile(r"(?<=[.?!:”。？！]) ")
+_QUOTED = re.compile("“[^“”]*”")
+_UNPAIRED = re.compile("[“”]")
+_SENTENCE_END = re.compile(r"[.?!。？！]”? ")
 # Lists in a sentence: who decides, which obstacles.
 _JOINTS = {" – and also: ": "——并且：", ", or ": "，或", "; ": "；", ", ": "，", " and ": "、"}
+_ENDS_AND_JOINTS = re.compile("|".join([_SENTENCE_END.pattern, *map(re.escape, _JOINTS)]))
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,8 @@ class MessagePattern:
     names: tuple[str, ...]
     numbers: frozenset[int]
     translation: str
+    # So short that it would fit others' words: taken only as a measure, “5 calls per hour”.
+    is_short: bool = False
 
     def values(self, sentence: str) -> list[str] | None:
         """The values of the placeholders. Reads each text once, whoever wrote it."""
@@ -57,15 +69,24 @@ class MessagePattern:
         found.append(sentence[at:end])
         fits = all(found) and all(_NUMBER.fullmatch(found[n]) for n in self.numbers)
         # What goes on after a whole sentence is another sentence, not the end of this one.
-        fits = fits and not (last == "." and _END.search(found[-1]))
+        fits = fits and not (last == "." and _SENTENCE_END.search(found[-1]))
         return found if fits and at < end else None
 
 
 def localized(sentence: str) -> str:
-    """`sentence` in the page's language, as far as it is one of ours."""
-    if get_language() in (None, "en") or not sentence or len(sentence) > MAX_LENGTH:
+    """`sentence` in the page's language, as far as it is one of ours; several lines each by
+    itself."""
+    if get_language() in (None, "en") or not sentence:
         return sentence
-    return _translated(sentence)
+    if "\n" not in sentence:
+        return _line(sentence)
+    # A value may have several lines.
+    whole = _whole(sentence, 0, _SENTENCE_END) if len(sentence) <= MAX_LENGTH else None
+    return whole or "\n".join(map(_line, sentence.split("\n", MOST_LINES)))
+
+
+def _line(text: str) -> str:
+    return _translated(text) if 0 < len(text) <= MAX_LENGTH else text
 
 
 @lru_cache(4096)
@@ -73,15 +94,42 @@ def _translated(sentence: str) -> str:
     return _value(sentence, 0)
 
 
-def _whole(sentence: str, depth: int) -> str | None:
+def _whole(sentence: str, depth: int, ends: re.Pattern[str] | None = None) -> str | None:
+    """One message of the catalogue, no value of which goes over one of `ends`: the placeholder of
+    a short message would take the sentence before it, or half a list, for its value."""
     plain, patterns = _catalogue()
     if found := plain.get(sentence):
         return found
     for pattern in patterns:
-        if (values := pattern.values(sentence)) is not None:
-            shown = [_value(value, depth + 1) for value in values]
-            return _filled(pattern.translation, dict(zip(pattern.names, shown, strict=True)))
+        values = pattern.values(sentence)
+        if values is None or (ends and any(_is_more(value, ends) for value in values)):
+            continue
+        if pattern.is_short and not _is_measure(values):
+            continue
+        named = zip(pattern.names, values, strict=True)
+        shown = {name: _translate(name, value, depth + 1) for name, value in named}
+        return _filled(pattern.translation, shown)
     return None
+
+
+def _is_more(value: str, ends: re.Pattern[str]) -> bool:
+    """It goes over an end, or out of its own quotation marks."""
+    return _UNPAIRED.search(_QUOTED.sub("", value)) is not None or ends.search(value) is not None
+
+
+def _translate(name: str, value: str, depth: int) -> str:
+    found = _value(value, depth)
+    return _people(value) if found == value and name == _PEOPLE else found
+
+
+def _people(names: str) -> str:
+    """“alice, bob and carol (for dora)”."""
+    return re.sub(", | and ", "、", _IN_PLACE.sub(r"（代 \1）", names))
+
+
+def _is_measure(values: list[str]) -> bool:
+    first, *more = values
+    return bool(_MEASURE.fullmatch(first)) and all(one in _catalogue()[0] for one in more)
 
 
 def _value(text: str, depth: int) -> str:
@@ -89,10 +137,11 @@ def _value(text: str, depth: int) -> str:
     if depth > MAX_DEPTH:
         return text
     return (
-        _catalogue()[0].get(text)
-        or _as_list(text, depth, is_all=True)
-        or _whole(text, depth)
+        _whole(text, depth, _ENDS_AND_JOINTS)
+        or (not _SENTENCE_END.search(text) and _as_list(text, depth, is_all=True))
+        or _whole(text, depth, _SENTENCE_END)
         or _by_sentences(text, depth)
+        or _whole(text, depth)
         or _as_list(text, depth, is_all=False)
         or text
     )
@@ -119,7 +168,9 @@ def _by_sentences(text: str, depth: int) -> str | None:
     is_ours, at = False, 0
     while at < len(parts):
         for end in range(len(parts), at, -1):
-            if (end - at) < len(parts) and (found := _whole(" ".join(parts[at:end]), depth)):
+            if (end - at) < len(parts) and (
+                found := _whole(" ".join(parts[at:end]), depth, _SENTENCE_END)
+            ):
                 shown.append(found)
                 is_ours, at = True, end
                 break
@@ -179,6 +230,9 @@ def _pattern(msgid: str, translation: str) -> Iterator[MessagePattern]:
         names.append(part["name"] or part["brace"] or str(len(names)))
         texts.append("")
     texts[-1] += msgid[at:]
+    letters = sum(character.isalpha() for text in texts for character in text)
     # A sign and two placeholders would fit anything.
-    if sum(character.isalpha() for text in texts for character in text) >= 4 and all(texts[1:-1]):
-        yield MessagePattern(tuple(texts), tuple(names), frozenset(numbers), translation)
+    if letters and all(texts[1:-1]):
+        yield MessagePattern(
+            tuple(texts), tuple(names), frozenset(numbers), translation, is_short=letters < 4
+        )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError
@@ -17,8 +19,42 @@ _GONE = ("08", "57", "58", "XX")
 POOL_S = 10.0
 
 
+class FirstLook:
+    """A look that this process takes before anything else uses the database."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._look: Callable[[], bool] | None = None
+        self._is_looking = False
+
+    def require(self, look: Callable[[], bool]) -> None:
+        """`look` is asked for as long as it returns False."""
+        self._look = look
+
+    def take(self) -> None:
+        if self._look is None:
+            return
+        # Others wait; its own connection is let through.
+        with self._lock:
+            if self._look is None or self._is_looking:
+                return
+            self._is_looking = True
+            try:
+                if self._look():
+                    self._look = None
+            finally:
+                self._is_looking = False
+
+
+first_look = FirstLook()
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """Takes no connection from its pool that the server has ended, and waits for none in vain."""
+
+    def connect(self) -> None:
+        first_look.take()
+        super().connect()
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         began = time.monotonic()

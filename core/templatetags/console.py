@@ -46,6 +46,12 @@ def localized(sentence: object) -> str:
     return localizing.localized(str(sentence)) if sentence else ""
 
 
+@register.filter(is_safe=True)
+def strip(text: str) -> str:
+    """A part of a sentence without the line breaks of its template."""
+    return text.strip()
+
+
 @register.filter
 def join_names(names: Iterable[object]) -> str:
     return pgettext("list", ", ").join(map(str, names))
@@ -247,10 +253,14 @@ def local(at: datetime, zone: ZoneInfo) -> str:
 # What an entry that is about no tool is about, by the names that services give to it.
 _ABOUT = (
     "rule",
+    "limit",
+    "schedule",
+    "service_account",
     "toolset",
     "member",
     "group",
     "role",
+    "client",
     "token",
     "person",
     "filter",
@@ -265,7 +275,9 @@ def about(details: object) -> str:
     """The subject of an entry in a few words."""
     if not isinstance(details, dict):
         return ""
-    named = [_plainly(details[name]) for name in _ABOUT if details.get(name)]
+    # Beside the name of a client nobody looks for the ids of its sign-in.
+    passed = {"token"} if details.get("client") else set()
+    named = [_plainly(details[name]) for name in _ABOUT if details.get(name) and name not in passed]
     return " · ".join(named)[:200]
 
 

@@ -22,7 +22,7 @@ from gateway.http.address_usage import AddressUsage
 from gateway.http.body import Disconnected
 from gateway.http.proofs import ProofRejected, check_scheme
 from gateway.http.rejected_tokens import RejectedTokens
-from gateway.http.signed_tokens import SignedTokens
+from gateway.http.signed_tokens import SignedTokens, address_of
 from gateway.http.token_usage import TokenUsage
 from gateway.process.current import close_runtime, get_runtime
 from gateway.process.runtime import Runtime, Snapshot
@@ -31,6 +31,7 @@ from gateway.protocol.errors import CLOSE, Header, RpcError, unauthorized, unava
 from gateway.protocol.header_cache import BODY, KNOWN, HeaderCacheEntry
 from gateway.protocol.headers import Headers
 from gateway.protocol.reply_stream import respond
+from gateway.submit.token_scope import NOT_FOR_TOOLSET
 from gateway.subscriptions import streams
 from registry.publishing.published_tools import PublishedToolset
 
@@ -88,6 +89,9 @@ class Endpoint:
                 if scope["path"].startswith(resource_metadata.WELL_KNOWN):
                     await self._describe(scope, send)
                     return
+                if scope["path"] == resource_metadata.ISSUER_KNOWN:
+                    await respond(send, 307, b"", resource_metadata.to_issuer())
+                    return
                 context = await self._admit(scope)
                 if scope["method"] == "GET":
                     await streams.get(context, receive, send)
@@ -126,12 +130,14 @@ class Endpoint:
         await respond(send, refusal.status, refusal.body(), refusal.headers)
 
     async def _challenge(self, scope: Any, refusal: RpcError) -> Header:
-        path = scope["path"]
+        path, headers = scope["path"], Headers(scope["headers"])
         is_open = await self._gives_tokens(path)
         if not isinstance(refusal, ProofRejected):
-            return resource_metadata.challenge(path, is_open=is_open)
+            # Source: RFC 6750, 3.1: none where no token was sent.
+            error = "invalid_token" if request_checks.token_of(headers) else ""
+            return resource_metadata.challenge(path, error=error, is_open=is_open)
         resource = resource_metadata.resource_of(*_address(scope))
-        await self._rejected.note_proof(scope, Headers(scope["headers"]), str(refusal), resource)
+        await self._rejected.note_proof(scope, headers, str(refusal), resource)
         return resource_metadata.proof_challenge(path, refusal.error, str(refusal), is_open=is_open)
 
     async def _describe(self, scope: Any, send: Any) -> None:
@@ -172,15 +178,17 @@ class Endpoint:
             if request_checks.looks_signed(request_checks.token_of(headers)):
                 resource = resource_metadata.resource_of(toolset, server)
                 snapshot, bearer = await self._check_signed(scope, runtime, headers, resource)
-                found = _toolset(snapshot, toolset, server, bearer.agent_id)
+                found = _toolset(snapshot, toolset, server, bearer)
             else:
                 snapshot = await self._look_again(runtime, headers)
                 bearer, found = await self._recognize_late(
                     scope, snapshot, headers, toolset, server
                 )
         if bearer.jkt:
-            resource = resource_metadata.resource_of(toolset, server)
-            await proofs.prove(scope, headers, bearer, resource, runtime.call_runtime.journal)
+            # As the client wrote it.
+            url = resource_metadata.resource_of(toolset, server)
+            url += "/" if scope["path"].endswith("/") else ""
+            await proofs.prove(scope, headers, bearer, url, runtime.call_runtime.journal)
         if scope["method"] == "GET":
             request_checks.check_ear(headers)
         elif known is None or known.address is None:
@@ -188,7 +196,7 @@ class Endpoint:
             if known is not None:
                 known.address = toolset, server
         if bearer.token_id not in self._used.tokens:
-            self._used.note(bearer.token_id)
+            self._used.note(bearer.token_id, address_of(scope, headers))
         peer = scope["client"][0] if scope.get("client") else ""
         if known is None or known.peer != peer or known.noted_until < time.monotonic():
             until = await self._addresses.note(bearer.agent_id, peer, headers)
@@ -204,7 +212,7 @@ class Endpoint:
         signed_in = bearer.signed_in
         if signed_in and signed_in.resource != resource_metadata.resource_of(toolset, server):
             raise unauthorized()
-        found = _toolset(snapshot, toolset, server, bearer.agent_id)
+        found = _toolset(snapshot, toolset, server, bearer)
         # Signed in here by a user, and that was switched off since.
         if signed_in and not found.agent_sign_in and _is_by_user(bearer):
             raise unauthorized()
@@ -217,8 +225,13 @@ class Endpoint:
             return self._recognize(snapshot, headers, toolset, server)
         except ProofRejected:
             raise
-        except RpcError:
-            if access_tokens.has_form(token := request_checks.token_of(headers)):
+        except NotForToolset as error:
+            resource = resource_metadata.resource_of(toolset, server)
+            await self._rejected.note_proof(scope, headers, str(error), resource)
+            raise
+        except RpcError as error:
+            token = request_checks.token_of(headers)
+            if access_tokens.has_form(token) or (token and error.status == 401):
                 resource = resource_metadata.resource_of(toolset, server)
                 await self._rejected.note(scope, headers, token, snapshot.tokens, resource)
             raise
@@ -279,8 +292,8 @@ def _is_by_user(bearer: Bearer) -> bool:
 
 
 def _address(scope: Any) -> tuple[str, str]:
-    """/mcp/<toolset> or /mcp/<toolset>/<server>."""
-    parts = scope["path"].split("/")
+    """/mcp/<toolset> or /mcp/<toolset>/<server>, also with a slash at the end."""
+    parts = scope["path"].removesuffix("/").split("/")
     if len(parts) not in (3, 4) or parts[1] != "mcp" or not all(parts[2:]):
         raise _nothing_here()
     if scope["method"] not in ("POST", "GET"):
@@ -289,12 +302,21 @@ def _address(scope: Any) -> tuple[str, str]:
     return parts[2], parts[3] if len(parts) == 4 else ""
 
 
-def _toolset(snapshot: Snapshot, slug: str, server: str, agent_id: int) -> PublishedToolset:
+class NotForToolset(RpcError):
+    """A valid token that is limited to other toolsets."""
+
+    def __init__(self) -> None:
+        super().__init__(403, NOT_FOR_TOOLSET, headers=(CLOSE,))
+
+
+def _toolset(snapshot: Snapshot, slug: str, server: str, bearer: Bearer) -> PublishedToolset:
     """The toolset at this address. Raises the same error for another agent's as for one that does
     not exist."""
     toolset = snapshot.catalogue.toolset(slug)
-    if toolset is None or agent_id not in toolset.agents:
+    if toolset is None or bearer.agent_id not in toolset.agents:
         raise _nothing_here()
+    if bearer.toolsets and slug not in bearer.toolsets:
+        raise NotForToolset
     if server and server not in toolset.by_server:
         raise _nothing_here()
     return toolset

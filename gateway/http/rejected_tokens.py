@@ -1,5 +1,4 @@
-"""Entries of access tokens that open nothing (any more), or not without proof of a key; few of each
-kind."""
+"""Entries of tokens that open nothing (any more), or not without proof of a key; few of each."""
 
 from __future__ import annotations
 
@@ -10,29 +9,36 @@ from typing import Any
 
 from django.db import connection
 
-from accounts import refusals
+from accounts import refusals, rejected_tokens
 from accounts.agent_sign_in import access_tokens
+from accounts.attempts import WINDOW
+from accounts.rejected_tokens import LOOK_UPS
 from accounts.tokens import TokenBook
 from core.english import gettext as _
 from gateway.http.request_checks import token_of
 from gateway.http.signed_tokens import address_of
 from gateway.protocol.headers import Headers
 
-# A token that was noted is not noted again by this process.
+# A token that was noted is not noted again by this process for a while.
 NOTED_MAX = 1_000
+NOTED_S = WINDOW.total_seconds()
 
 
 class RejectedTokens:
     def __init__(self) -> None:
-        self._noted: set[bytes] = set()
+        self._noted: dict[bytes, float] = {}
 
     async def note(
         self, scope: Any, headers: Headers, token: str, book: TokenBook, resource: str
     ) -> None:
-        """Nothing of a token that we did not sign: that anybody can send."""
-        why = _why(token, book, resource)
-        if why and self._is_first(f"{token} {resource}"):
-            await asyncio.to_thread(_write, address_of(scope, headers), why, token, resource)
+        """Whatever was shown. An address has one entry of each kind in a while."""
+        address = address_of(scope, headers)
+        if not self._is_first(f"{token} {resource}") or LOOK_UPS.wait_s(address):
+            return
+        if access_tokens.has_form(token):
+            await asyncio.to_thread(_write, address, _why(token, book, resource), token, resource)
+        else:
+            await asyncio.to_thread(_write_static, address, token, resource)
 
     async def note_proof(self, scope: Any, headers: Headers, why: str, resource: str) -> None:
         """A token that is known, without the proof that it needs. Each reason once for a token."""
@@ -42,18 +48,18 @@ class RejectedTokens:
 
     def _is_first(self, what: str) -> bool:
         key = sha256(what.encode()).digest()
-        if key in self._noted:
+        if self._noted.get(key, 0.0) > time.monotonic():
             return False
         if len(self._noted) >= NOTED_MAX:
             self._noted.clear()
-        self._noted.add(key)
+        self._noted[key] = time.monotonic() + NOTED_S
         return True
 
 
 def _why(token: str, book: TokenBook, resource: str) -> str:
     read = access_tokens.read(token)
     if read is None:
-        return ""
+        return _("The access token has a signature that is not ours.")
     if read.expires_at <= time.time():
         return _("The access token has expired.")
     bearer = book.bearer(token)
@@ -69,5 +75,12 @@ def _write(address: str, why: str, token: str, resource: str) -> None:
     try:
         grant = read.grant if read else ""
         refusals.access_token(address, why, resource=resource, token=grant)
+    finally:
+        connection.close()
+
+
+def _write_static(address: str, token: str, resource: str) -> None:
+    try:
+        rejected_tokens.note(token, address, resource)
     finally:
         connection.close()

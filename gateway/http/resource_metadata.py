@@ -19,7 +19,9 @@ from accounts.oidc.access_tokens import agent_providers
 from gateway.protocol.errors import CLOSE, Header, RpcError
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-_ADDRESS = re.compile(r"/mcp/([\w-]{1,64})(?:/([\w-]{1,64}))?", re.ASCII)
+# Where clients look that know no metadata of resources (MCP 2025-03-26).
+ISSUER_KNOWN = "/.well-known/oauth-authorization-server"
+_ADDRESS = re.compile(r"/mcp/([\w-]{1,64})(?:/([\w-]{1,64}))?(/?)", re.ASCII)
 # Pages of other origins may read it: it is nobody's secret, and Inspector is such a page.
 HEADERS: tuple[Header, ...] = ((b"access-control-allow-origin", b"*"),)
 
@@ -30,6 +32,11 @@ def resource_of(toolset: str, server: str = "") -> str:
 
 
 SCOPE = "tools"
+
+
+def to_issuer() -> tuple[Header, ...]:
+    """Leads from there to the metadata of our own server."""
+    return (*HEADERS, (b"location", f"{settings.PUBLIC_URL}{ISSUER_KNOWN}".encode()))
 
 
 def slug_of(path: str) -> str:
@@ -54,7 +61,8 @@ def document(path: str, *, is_open: bool) -> bytes:
     if found is None or not servers:
         raise RpcError(404, "There is no metadata at this address.", headers=(CLOSE, *HEADERS))
     said: dict[str, Any] = {
-        "resource": resource_of(found[1], found[2] or ""),
+        # As it was asked for: clients compare it with what their user typed (RFC 9728, 3.3).
+        "resource": resource_of(found[1], found[2] or "") + found[3],
         "authorization_servers": servers,
         "bearer_methods_supported": ["header"],
         "dpop_signing_alg_values_supported": list(dpop.ALGORITHMS),

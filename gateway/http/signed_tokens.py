@@ -23,6 +23,7 @@ from accounts.oidc.access_tokens import ScopeMissing, agent_providers, authentic
 from accounts.oidc.metadata import ProviderAway, ProviderFailed
 from accounts.tokens import Bearer, TokenBook
 from core.client_address import address_from
+from core.english import gettext as _
 from core.errors import RecordUnavailable
 from gateway.http.request_checks import token_of
 from gateway.http.resource_metadata import challenge
@@ -99,7 +100,7 @@ def _checked(
 ) -> Bearer | RpcError:
     try:
         if not agent_providers():
-            return unauthorized()
+            raise ProviderFailed(_("No identity provider gives agents tokens here."))
         return authenticate(token, book, resource=resource)
     except ProviderAway:
         return unavailable(RecordUnavailable(_AWAY))

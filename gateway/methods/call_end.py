@@ -9,7 +9,7 @@ from uuid import UUID
 from calls.content.answers import Answer
 from calls.running.input_relay import InputQuestion
 from gateway.methods import input_requests
-from gateway.process.call_watcher import InputRequested
+from gateway.process.call_watcher import ConsentRequested, InputRequested
 from gateway.protocol.context import RpcRequest
 
 # Of all that its server asks now, and of what of that is new: how its client is told. What it
@@ -23,6 +23,7 @@ async def wait_for_end(
     seconds: float,
     present: Present,
     *,
+    ask_consent: Callable[[ConsentRequested], bytes] | None = None,
     for_people: bool,
     until_blind: bool,
 ) -> Answer | bytes | None:
@@ -38,8 +39,12 @@ async def wait_for_end(
             # Whose client cannot be asked anything waits for nothing else than the end.
             after=rpc.asked_last if rpc.client.abilities else None,
             until_blind=until_blind,
+            until_consent=ask_consent is not None,
         )
+        if isinstance(seen, ConsentRequested) and ask_consent is not None:
+            return ask_consent(seen)
         if not isinstance(seen, InputRequested):
+            assert not isinstance(seen, ConsentRequested)
             return seen
         new_from, rpc.asked_last = rpc.asked_last, seen.last
         asked = await input_requests.of(rpc, call_id)

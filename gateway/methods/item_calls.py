@@ -16,7 +16,6 @@ from gateway.protocol import handles
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError
 from gateway.protocol.revisions import INVALID_PARAMS, RESOURCE_NOT_FOUND
-from gateway.submit.refuse import SIGN_IN
 from gateway.submit.submit import submit
 from registry.methods import COMPLETE, GET, READ
 from registry.publishing.published_tools import PublishedTool, Violation
@@ -41,11 +40,12 @@ async def call_item(
     listener = tools.listen(rpc, call_request)
     with CallContext(call_request.call_id):
         submitted = await submit(rpc.runtime, call_request, call_listener=listener)
+    rpc.warnings = submitted.warnings
     if submitted.refusal in ("unknown_tool", "invalid"):
         raise _refused(rpc, submitted)
-    if submitted.refusal == SIGN_IN and method != COMPLETE:
-        return sign_in.ask(rpc, submitted)
     if submitted.answer is not None:
+        if submitted.answer.consent_page:
+            return sign_in.ask(rpc, submitted.answer)
         return rpc.answered(submitted.answer)
     return await tools.pending_answer(rpc, submitted, digest=digest)
 

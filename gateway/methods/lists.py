@@ -116,12 +116,12 @@ class ListPages:
 
     def __init__(self) -> None:
         self._generation = -1
-        self._lists: dict[tuple[str, str, str], List] = {}
+        self._lists: dict[tuple[str, str, str, bool], List] = {}
 
     def of(self, context: RequestContext, member: str, items: Items, revision: str) -> List:
         if context.snapshot.generation != self._generation:
             self._generation, self._lists = context.snapshot.generation, {}
-        key = (context.place, member, revision)
+        key = (context.place, member, revision, context.bearer.reads_only)
         if key not in self._lists:
             modern, as_listed = revision == MODERN, bool(context.server)
             self._lists[key] = List(
@@ -174,7 +174,7 @@ def _published(context: RequestContext, revision: str) -> dict[str, bytes]:
     return {
         name: _described(context.toolset.definition_for(name, tool), tool, revision)
         for name, tool in tools
-        if tool.method == CALL
+        if tool.method == CALL and (tool.only_reads or not context.bearer.reads_only)
     }
 
 
@@ -189,7 +189,16 @@ def _described(told: dict[str, Any], tool: PublishedTool, revision: str) -> byte
     if revision != MODERN and not _is_object(content.get("outputSchema")):
         # Earlier revisions know no other outputs; one such schema would fail the whole list.
         content.pop("outputSchema", None)
+    content["inputSchema"] = _with_properties(content["inputSchema"])
     return orjson.dumps(content)
+
+
+def _with_properties(schema: Any) -> Any:
+    """Hosts hand schemas on to models' APIs, of which OpenAI's rejects a request in which one of
+    a tool has no `properties`."""
+    return (
+        schema | {"properties": {}} if _is_object(schema) and "properties" not in schema else schema
+    )
 
 
 def _is_object(schema: Any) -> bool:

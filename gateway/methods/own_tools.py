@@ -22,12 +22,14 @@ from calls.running.log_book import FIRST
 from core.english import gettext as _
 from gateway.methods import log_messages, pending, stream_resumption
 from gateway.methods.explain import explain
+from gateway.methods.named_calls import find_named
 from gateway.protocol import handles, replies
-from gateway.protocol.context import RpcRequest
+from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import RpcError
 from gateway.submit import lookups, wait
 from gateway.submit.description import described, in_short
 from gateway.submit.lookups import AgentCall
+from gateway.submit.token_scope import reachable_tool_ids
 from registry.models import OwnTool
 from registry.publishing import agent_names
 
@@ -109,13 +111,16 @@ async def _ended(rpc: RpcRequest, call_id: UUID) -> bytes:
 
 
 async def my_waiting_calls(rpc: RpcRequest) -> bytes:
-    return _structured(rpc, await asyncio.to_thread(_pending_calls, rpc.agent_id))
+    return _structured(rpc, await asyncio.to_thread(_pending_calls, rpc.context))
 
 
-def _pending_calls(agent_id: int) -> dict[str, Any]:
+def _pending_calls(context: RequestContext) -> dict[str, Any]:
+    bearer = context.bearer
     try:
-        found = Call.objects.live().filter(agent_id=agent_id).newest_first()[: LISTED + 1]
-        calls = [in_short(call) for call in found]
+        found = Call.objects.live().filter(agent_id=bearer.agent_id).newest_first()
+        if bearer.is_limited:
+            found = found.filter(tool_id__in=reachable_tool_ids(bearer, context.toolset))
+        calls = [in_short(call) for call in found[: LISTED + 1]]
         return {"calls": calls[:LISTED], "more": len(calls) > LISTED}
     finally:
         connection.close()
@@ -147,7 +152,7 @@ async def _own(rpc: RpcRequest) -> AgentCall | None:
     call_id = _named(rpc.message.params.get("arguments"), rpc.agent_id)
     if call_id is None:
         return None
-    return await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
+    return await find_named(rpc.context, call_id)
 
 
 def _named(arguments: Any, agent_id: int) -> UUID | None:

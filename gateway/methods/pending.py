@@ -18,10 +18,13 @@ from calls.running.progress import ProgressStep
 from core import outage
 from core.english import gettext as _
 from core.errors import RecordUnavailable
-from gateway.methods import input_requests, log_messages, tasks
+from gateway.methods import input_requests, log_messages, sign_in, tasks
 from gateway.methods.call_end import wait_for_end
+from gateway.methods.named_calls import find_named
+from gateway.process.call_watcher import ConsentRequested
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RpcRequest
+from gateway.protocol.errors import RpcError, invalid_params
 from gateway.submit import lookups, messages, wait
 from gateway.submit.lookups import AgentCall
 from registry.methods import GET
@@ -77,6 +80,8 @@ async def retried(rpc: RpcRequest, *, digest: str) -> bytes:
     """A client that was told to ask again does so, and is held while nothing happens."""
     shown = rpc.message.params["requestState"]
     state = handles.unseal_state(shown, rpc.agent_id, digest=digest)
+    if rpc.context.bearer.is_limited and not await find_named(rpc.context, state.call_id):
+        raise invalid_params("This token does not open the call of this requestState.")
     rpc.runtime.habits.asked_again(rpc.agent_id, rpc.client.name, state.call_id)
     await input_requests.take_responses(rpc, state)
     await log_messages.go_on(rpc, state.logged)
@@ -95,11 +100,14 @@ async def retried(rpc: RpcRequest, *, digest: str) -> bytes:
         return seen
     if isinstance(seen, Answer):
         await wait.mark_delivered(rpc.runtime, state.call_id)
-        return rpc.answered(seen)
+        return sign_in.ask(rpc, seen, rounds=state.round)
     found = await lookups.own(rpc.runtime, state.call_id, agent_id=rpc.agent_id)
     assert found is not None
-    if state.round >= ROUNDS or _is_asked(rpc, found):
+    if state.round >= ROUNDS or _is_asked(rpc, found) or sign_in.is_declined(rpc):
         return await not_yet(rpc, state.call_id)
+    if found.seen.consent_page:
+        wanted = ConsentRequested(found.seen.consent_page, found.seen.reason)
+        return _ask_consent(rpc, state, wanted)
     return _input_required(rpc, replace(state, round=state.round + 1), stopped=found.stopped)
 
 
@@ -117,6 +125,7 @@ async def _look(
         state.call_id,
         seconds,
         partial(_present, rpc, state),
+        ask_consent=partial(_ask_consent, rpc, state) if sign_in.asks_consent(rpc) else None,
         for_people=for_people,
         until_blind=not for_people,
     )
@@ -135,6 +144,20 @@ def _present(
     return None
 
 
+def _ask_consent(rpc: RpcRequest, state: handles.RequestState, wanted: ConsentRequested) -> bytes:
+    """The page is the agent's user's own: they open it, and the same call goes on."""
+    round_ = min(state.round + 1, ROUNDS)
+    members: dict[str, Any] = {
+        "resultType": "input_required",
+        "inputRequests": sign_in.request_page(wanted.page, wanted.reason, round_),
+        "requestState": handles.seal_state(
+            replace(state, round=round_, logged=rpc.logged), rpc.agent_id
+        ),
+        "_meta": {replies.CALL: str(state.call_id), replies.WAITING: wanted.reason},
+    }
+    return rpc.result(orjson.dumps(members))
+
+
 async def taken_up(rpc: RpcRequest, call_id: UUID) -> bytes:
     """The reply for a client that resumes its call's stream."""
     found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
@@ -142,7 +165,12 @@ async def taken_up(rpc: RpcRequest, call_id: UUID) -> bytes:
     rpc.runtime.habits.came_back(rpc.agent_id, rpc.client.name, call_id)
     first = _first_round(call_id, "")
     held = found.seen.state == State.HELD
-    body = await (_hold(rpc, first) if held else _until_done(rpc, first))
+    try:
+        body = await (_hold(rpc, first) if held else _until_done(rpc, first))
+    except RpcError:
+        # It names the page on which the user signs in at the server: an answer, too.
+        await wait.mark_delivered(rpc.runtime, call_id)
+        raise
     await wait.mark_delivered(rpc.runtime, call_id)
     return body
 
@@ -159,6 +187,7 @@ def _input_required(rpc: RpcRequest, state: handles.RequestState, *, stopped: st
             replies.CALL: str(state.call_id),
             # A requestState alone does not say what is waited for.
             replies.WAITING: messages.asks_a_person(state.call_id, stopped),
+            **rpc.warnings_meta,
         },
     }
     _say_that_people_decide(rpc)
@@ -238,7 +267,7 @@ async def _soon_or_a_task(rpc: RpcRequest, state: handles.RequestState) -> bytes
 
 
 def _as_reply(rpc: RpcRequest, seen: Answer | bytes) -> bytes:
-    return rpc.answered(seen) if isinstance(seen, Answer) else seen
+    return sign_in.ask(rpc, seen) if isinstance(seen, Answer) else seen
 
 
 def _not_known(rpc: RpcRequest, call_id: UUID, state: State) -> bytes:
@@ -255,7 +284,7 @@ async def not_yet(rpc: RpcRequest, call_id: UUID) -> bytes:
     found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
     assert found is not None
     if found.seen.answer is not None:
-        return rpc.answered(found.seen.answer)
+        return sign_in.ask(rpc, found.seen.answer)
     if rpc.reads:
         # Whoever reads the same again is told what became of this.
         await wait.mark_undelivered(call_id)

@@ -9,6 +9,7 @@ import orjson
 
 from gateway.methods import item_calls
 from gateway.methods import lists as listing
+from gateway.methods.named_calls import find_named
 from gateway.protocol import large_results, replies
 from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import invalid_params
@@ -132,7 +133,7 @@ async def _find_large_result(rpc: RpcRequest, uri: str) -> dict[str, Any] | None
     if named is None:
         return None
     call_id, number = named
-    call = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
+    call = await find_named(rpc.context, call_id)
     if call is None or call.seen.answer is None or call.seen.answer.result is None:
         return None
     return large_results.contents(call.seen.answer.result, uri, number)

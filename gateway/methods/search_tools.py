@@ -7,23 +7,20 @@ approvals, limits and the record: the envelope is opened before anything is deci
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-from uuid import UUID
 
-from calls.models import Call
 from core import strict_json
 from core.english import gettext as _
-from gateway.call_request import NO_ARGUMENTS, CallRequest, subject
 from gateway.protocol import messages, replies
-from gateway.protocol.context import RpcRequest
+from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import invalid_params
 from gateway.protocol.messages import RpcMessage
+from gateway.submit.named_tools import is_denied
 from gateway.tool_search import indexes
-from gateway.tool_search.definitions import MAX_QUERY, MOST, USUAL
+from gateway.tool_search.definitions import MAX_QUERY, MOST, MOST_PAGES, USUAL
 from registry.models import SearchTool
 from registry.publishing import agent_names
 from registry.publishing.published_tools import CALL, PublishedTool, Violation
 
-NO_CALL = UUID(int=0)
 # Of a description, so much is shown with what was found.
 SHORT = 240
 
@@ -55,20 +52,34 @@ def _unknown_argument(rpc: RpcRequest, *known: str) -> str:
 
 
 async def search(rpc: RpcRequest) -> bytes:
-    if unknown := _unknown_argument(rpc, "query", "limit"):
+    if unknown := _unknown_argument(rpc, "query", "limit", "page"):
         return rpc.sentence(_("There is no argument “%(name)s” here.") % {"name": unknown})
-    query, limit = _arguments_of(rpc).get("query"), _arguments_of(rpc).get("limit", USUAL)
+    given = _arguments_of(rpc)
+    query, limit, page = given.get("query"), given.get("limit", USUAL), given.get("page", 1)
     if not isinstance(query, str) or not query.strip() or len(query) > MAX_QUERY:
         return rpc.sentence(
             _("query must be a text of 1 to %(n)d characters: what the tool should do.")
             % {"n": MAX_QUERY}
         )
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST:
-        return rpc.sentence(_("limit must be a number from 1 to %(n)d.") % {"n": MOST})
-    # Some more, since those that are always denied are left out.
-    names = await indexes.search(rpc.context, query, limit + MOST)
-    found = [_in_short(rpc, name) for name in names if not _is_denied(rpc, name)][:limit]
+    for name, number, most in (("limit", limit, MOST), ("page", page, MOST_PAGES)):
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= most:
+            return rpc.sentence(
+                _("%(name)s must be a number from 1 to %(n)d.") % {"name": name, "n": most}
+            )
+    return await _search(rpc, query, (page - 1) * limit, page * limit)
+
+
+async def _search(rpc: RpcRequest, query: str, start: int, end: int) -> bytes:
+    """Those from `start` to before `end`, in the order in which they fit."""
+    context = rpc.context
+    # One more tells whether there is another page.
+    ranked = await indexes.search(
+        context, query, end + 1, lambda name: not _is_denied(context, name)
+    )
+    found = [_in_short(rpc, name) for name in ranked[start:end]]
     members: dict[str, Any] = {"tools": found}
+    if len(ranked) > end:
+        members["more"] = True
     if not found:
         members["hint"] = _("Nothing has these words. Try other words, or fewer.")
     return rpc.result(replies.structured(members, modern=rpc.client.modern))
@@ -83,7 +94,7 @@ def _in_short(rpc: RpcRequest, name: str) -> dict[str, Any]:
         "title": told.get("title"),
         "description": text if len(text) <= SHORT else f"{text[:SHORT]}…",
         "arguments": _argument_names(told),
-        "readOnly": reads(tool),
+        "readOnly": tool.only_reads,
     }
     return {key: value for key, value in found.items() if value is not None}
 
@@ -96,28 +107,21 @@ def _argument_names(told: dict[str, Any]) -> list[str]:
     return [f"{name}*" if name in required else name for name in names]
 
 
-def reads(tool: PublishedTool) -> bool:
-    """By its server's own words, of which none says the opposite."""
-    hints = tool.hints
-    return hints.get("readOnlyHint", False) and not hints.get("destructiveHint", False)
-
-
-def _is_denied(rpc: RpcRequest, name: str) -> bool:
-    """Whether rules deny it to this agent whatever the arguments: then it is not named."""
-    context = rpc.context
+def _is_denied(context: RequestContext, name: str) -> bool:
+    """Whether rules deny it to this agent whatever the arguments, or its token does not open it:
+    then it is not named."""
     tool = context.tools.find(name)
     assert tool is not None
-    asked = CallRequest(
-        call_id=NO_CALL,
-        bearer=context.bearer,
-        toolset=context.toolset,
-        tool=tool,
-        tool_name=tool.exposed_name,
-        arguments=NO_ARGUMENTS,
-        parsed={},
-        origin=Call.Origin.MCP,
-    )
-    return context.snapshot.rules.always_denies(subject(asked, tool))
+    return (context.bearer.reads_only and not tool.only_reads) or _rules_deny(context, tool)
+
+
+def _rules_deny(context: RequestContext, tool: PublishedTool) -> bool:
+    return is_denied(context.snapshot.rules, context.bearer, context.toolset, tool)
+
+
+def is_hidden(context: RequestContext, tool: PublishedTool) -> bool:
+    """Whether it looks unknown to this agent: it cannot be found here either."""
+    return context.searches and _rules_deny(context, tool)
 
 
 async def describe(rpc: RpcRequest) -> bytes:
@@ -125,7 +129,7 @@ async def describe(rpc: RpcRequest) -> bytes:
         return rpc.sentence(_("There is no argument “%(name)s” here.") % {"name": unknown})
     name = str(_arguments_of(rpc).get("tool"))
     tool = rpc.context.tools.find(name)
-    if tool is None or tool.method != CALL or _is_denied(rpc, name):
+    if tool is None or tool.method != CALL or _is_denied(rpc.context, name):
         return rpc.sentence(_("There is no such tool here: search for it."))
     told = rpc.context.toolset.definition_for(name, tool)
     return rpc.result(replies.structured(told, modern=rpc.client.modern))
@@ -163,7 +167,7 @@ def _with_arguments(outer: bytes) -> str:
 
 def read_only_violations(rpc: RpcRequest, tool: PublishedTool | None) -> tuple[Violation, ...]:
     """Why this tool may not be called as one that only reads."""
-    if tool is None or reads(tool):
+    if tool is None or tool.only_reads:
         return ()
     call = rpc.context.toolset.own_name(SearchTool.CALL)
     return (Violation("$", f"is not for a tool that may change something: use {call}"),)

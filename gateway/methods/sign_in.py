@@ -16,11 +16,13 @@ from typing import Any
 
 import orjson
 
-from gateway.call_request import SubmitResult
+from calls.content.answers import Answer
+from gateway.call_request import owner_for
 from gateway.methods import input_requests
 from gateway.protocol import replies
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError
+from registry.methods import COMPLETE
 from registry.publishing.published_tools import PublishedTool
 
 _KEY = "countersign.sign_in."
@@ -32,36 +34,55 @@ LOOK_EVERY_S = 0.5
 PAGE_NEEDED = -32042
 
 
-def ask(rpc: RpcRequest, submitted: SubmitResult) -> bytes:
-    """The reply to a call that was blocked because nobody signed in at its server."""
-    answer = submitted.answer
-    assert answer is not None
-    given = _own_responses(rpc)
-    is_refused = any(one.get("action") != "accept" for one in given.values())
-    round_ = max(given, default=0) + 1
-    if not rpc.client.opens_urls or is_refused or round_ > ROUNDS:
+def ask(rpc: RpcRequest, answer: Answer, *, rounds: int = 0) -> bytes:
+    """The reply to a call that ended because nobody signed in at its server, or because the server
+    asks for more scopes; to any other, its answer. `rounds`: so often the client asked before.
+    Raises RpcError with the page for clients of 2025-11-25."""
+    round_ = max(_own_responses(rpc), default=rounds) + 1
+    if not (answer.consent_page and _may_ask(rpc)) or is_declined(rpc) or round_ > ROUNDS:
         return rpc.answered(answer)
-    page = {"mode": "url", "url": submitted.page, "message": submitted.reason}
     if not rpc.client.modern:
-        data = {"elicitations": [page | {"elicitationId": str(submitted.call_id)}]}
-        raise RpcError(200, submitted.reason, code=PAGE_NEEDED, data=data)
+        elicited = {"mode": "url", "url": answer.consent_page, "message": answer.reason}
+        data = {"elicitations": [elicited | {"elicitationId": str(answer.call_id)}]}
+        raise RpcError(200, answer.reason, code=PAGE_NEEDED, data=data)
     members = {
         "resultType": "input_required",
-        "inputRequests": {f"{_KEY}{round_}": {"method": "elicitation/create", "params": page}},
-        "_meta": {replies.CALL: str(submitted.call_id), replies.WAITING: submitted.reason},
+        "inputRequests": request_page(answer.consent_page, answer.reason, round_),
+        "_meta": {replies.CALL: str(answer.call_id), replies.WAITING: answer.reason},
     }
     return rpc.result(orjson.dumps(members))
 
 
+def _may_ask(rpc: RpcRequest) -> bool:
+    # A completion is asked for while its argument is typed.
+    return rpc.client.opens_urls and rpc.message.method != COMPLETE
+
+
+def is_declined(rpc: RpcRequest) -> bool:
+    return any(one.get("action") != "accept" for one in _own_responses(rpc).values())
+
+
+def asks_consent(rpc: RpcRequest) -> bool:
+    """Whether this client is to be told of the page on which a waiting call's user consents; not
+    twice in one round."""
+    return rpc.client.opens_urls and rpc.client.modern and not _own_responses(rpc)
+
+
+def request_page(page: str, reason: str, round_: int) -> dict[str, Any]:
+    """The input request that has the client open a page."""
+    elicited = {"mode": "url", "url": page, "message": reason}
+    return {f"{_KEY}{round_}": {"method": "elicitation/create", "params": elicited}}
+
+
 async def wait_for_person(rpc: RpcRequest, tool: PublishedTool | None) -> None:
     """Waits as long as the client does for the credential that its user went to get."""
-    given = _own_responses(rpc)
-    if tool is None or not tool.connection.signs_in or not given:
+    if tool is None or not tool.connection.signs_in or not _own_responses(rpc):
         return
-    if any(one.get("action") != "accept" for one in given.values()):
+    if is_declined(rpc):
         return
     credentials, until = rpc.runtime.call_runtime.engine.credentials, time.monotonic() + rpc.hold_s
-    while await credentials.is_missing(tool.connection, rpc.context.bearer.person_id):
+    owner = owner_for(rpc.context.bearer, tool.connection)
+    while await credentials.wants_consent(tool.connection, owner):
         if time.monotonic() >= until:
             return
         await asyncio.sleep(LOOK_EVERY_S)

@@ -17,6 +17,7 @@ from core import seal
 from core.errors import RecordUnavailable
 from core.seal import Unsealable
 from gateway.methods import log_messages, pending
+from gateway.methods.named_calls import find_named
 from gateway.protocol import large_results, legacy, sessions
 from gateway.protocol.client import Client
 from gateway.protocol.context import RequestContext, RpcRequest
@@ -24,7 +25,7 @@ from gateway.protocol.errors import RpcError, invalid_request, unavailable
 from gateway.protocol.messages import RpcMessage
 from gateway.protocol.reply_stream import ProgressRelay, ReplyStream
 from gateway.protocol.revisions import LAST_LEGACY
-from gateway.submit import lookups, wait
+from gateway.submit import wait
 
 LAST_EVENT = b"last-event-id"
 # It comes back in a header.
@@ -72,7 +73,7 @@ async def resume(context: RequestContext, receive: Any, send: Any) -> None:
     """Sends the events that the client missed, and then the rest, on a new stream."""
     client = legacy.client_of(context.headers, context.bearer.agent_id)
     rpc, call_id, logged = _taken_up(context, client, ReplyStream(receive, send))
-    if await lookups.own(context.runtime, call_id, agent_id=rpc.agent_id) is None:
+    if await find_named(context, call_id) is None:
         raise _no_stream()
     await log_messages.go_on(rpc, logged)
     rpc.reply.follow(CallEventIds(rpc, call_id))

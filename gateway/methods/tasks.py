@@ -15,6 +15,7 @@ from calls.content.answers import Answer, CallStatus
 from calls.record.states import State
 from core.errors import RecordUnavailable
 from gateway.methods import input_requests
+from gateway.methods.named_calls import find_named
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError, invalid_params
@@ -34,7 +35,7 @@ async def created(rpc: RpcRequest, call_id: UUID) -> bytes:
     """The call is durable before its agent hears of it, so the task can be asked for at once."""
     found = await just_made(rpc, call_id)
     members = {"resultType": "task", **_task(rpc, found, "working")}
-    members["_meta"] = {replies.CALL: str(call_id)}
+    members["_meta"] = {replies.CALL: str(call_id), **rpc.warnings_meta}
     return rpc.result(orjson.dumps(members))
 
 
@@ -94,7 +95,7 @@ def check_declared(rpc: RpcRequest) -> None:
 async def _asked_for(rpc: RpcRequest) -> AgentCall:
     check_declared(rpc)
     call_id = handles.call_of_task(rpc.message.params.get("taskId"), rpc.agent_id)
-    found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
+    found = await find_named(rpc.context, call_id)
     if found is None:
         raise invalid_params(handles.NO_TASK)
     return found

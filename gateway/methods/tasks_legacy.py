@@ -27,8 +27,9 @@ from core import seal
 from core.english import gettext as _
 from core.errors import RecordUnavailable
 from gateway.call_request import SubmitResult
-from gateway.methods import input_requests
+from gateway.methods import input_requests, sign_in
 from gateway.methods.call_end import wait_for_end
+from gateway.methods.named_calls import find_named
 from gateway.methods.tasks import ENDED, just_made, poll_ms, time_of
 from gateway.process import session_tasks
 from gateway.protocol import handles, replies
@@ -39,6 +40,7 @@ from gateway.protocol.revisions import IMMEDIATE, INTERNAL_ERROR, METHOD_NOT_FOU
 from gateway.protocol.sessions import session_key
 from gateway.submit import lookups, messages, wait
 from gateway.submit.lookups import AgentCall
+from gateway.submit.token_scope import reaches
 
 PAGE = 100
 TTL_MS = KEPT_S * 1000
@@ -85,6 +87,7 @@ async def created(rpc: RpcRequest, submitted: SubmitResult) -> bytes:
         replies.CALL: str(found.call_id),
         RELATED_TASK: {"taskId": task["taskId"]},
         IMMEDIATE: task["statusMessage"],
+        **rpc.warnings_meta,
     }
     if submitted.answer is not None and submitted.answer.repeated:
         meta[replies.REPEATED] = True
@@ -108,6 +111,8 @@ async def result(rpc: RpcRequest) -> bytes:
     await wait.mark_delivered(rpc.runtime, task.call_id)
     if answer.error is not None:
         return rpc.answered(answer)
+    if answer.consent_page and rpc.client.opens_urls:
+        return sign_in.ask(rpc, answer)
     body = replies.result_of(rpc.fitted(answer), modern=False)
     return rpc.result(replies.related(body, _id(rpc, task.call_id)))
 
@@ -130,8 +135,9 @@ async def cancel(rpc: RpcRequest) -> bytes:
 async def list_tasks(rpc: RpcRequest) -> bytes:
     before = _cursor(rpc.message.params.get("cursor"))
     found = await lookups.tasks(rpc.runtime, agent_id=rpc.agent_id, before=before, most=PAGE + 1)
-    shown = found[:PAGE]
-    members: dict[str, Any] = {"tasks": [await _line(rpc, one) for one in shown]}
+    shown, bearer, toolset = found[:PAGE], rpc.context.bearer, rpc.context.toolset
+    seen = [one for one in shown if reaches(bearer, toolset, one.tool_id)]
+    members: dict[str, Any] = {"tasks": [await _line(rpc, one) for one in seen]}
     if len(found) > PAGE:
         members["nextCursor"] = seal.to_text(shown[-1].call_id.bytes)
     return rpc.result(orjson.dumps(members))
@@ -139,7 +145,7 @@ async def list_tasks(rpc: RpcRequest) -> bytes:
 
 async def _asked_for(rpc: RpcRequest) -> Task:
     call_id = handles.call_of_task(rpc.message.params.get("taskId"), rpc.agent_id)
-    found = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
+    found = await find_named(rpc.context, call_id)
     cancelled = await lookups.cancelled_task(rpc.runtime, call_id, agent_id=rpc.agent_id)
     if found is None or cancelled is None:
         # None, or one that its agent did not ask for as a task.

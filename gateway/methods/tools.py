@@ -11,6 +11,7 @@ import orjson
 
 from calls.models import Call
 from calls.record.call_options import NO_OPTIONS, CallOptions
+from calls.record.refusal import of_refusal
 from calls.running.listeners import NO_LISTENER, CallListener
 from core import abilities
 from core.english import gettext as _
@@ -33,7 +34,7 @@ from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import invalid_params
 from gateway.protocol.reply_stream import token_of
 from gateway.submit import idempotency, wait
-from gateway.submit.refuse import SIGN_IN
+from gateway.submit.refuse import SIGN_IN, UNKNOWN, no_such_tool
 from gateway.submit.submit import submit
 from registry.methods import METHODS
 from registry.names import RESERVED
@@ -79,7 +80,10 @@ async def call(rpc: RpcRequest) -> bytes:
     listener = listen(rpc, call_request)
     with CallContext(call_request.call_id):
         submitted = await submit(rpc.context.runtime, call_request, call_listener=listener)
+    rpc.warnings = submitted.warnings
     if submitted.answer is not None and not (submitted.refusal or rpc.as_task):
+        if submitted.answer.consent_page:
+            return sign_in.ask(rpc, submitted.answer)
         return rpc.answered(submitted.answer)
     return await _reply_otherwise(rpc, call_request, submitted)
 
@@ -137,9 +141,12 @@ async def _reply_otherwise(
 ) -> bytes:
     """The reply to a call that did not simply end. Raises RpcError for errors of the request."""
     name, arguments = call_request.tool_name, call_request.arguments
-    if submitted.refusal == SIGN_IN and not rpc.as_task:
-        return sign_in.ask(rpc, submitted)
-    if submitted.refusal == "unknown_tool":
+    if submitted.refusal == SIGN_IN and (rpc.client.opens_urls or not rpc.as_task):
+        assert submitted.answer is not None
+        return sign_in.ask(rpc, submitted.answer)
+    if submitted.refusal == "policy" and _is_hidden(rpc, call_request):
+        raise invalid_params(f"Unknown tool: {name}", of_refusal(UNKNOWN).told(no_such_tool()))
+    if submitted.refusal == UNKNOWN:
         raise invalid_params(f"Unknown tool: {name}", _refusal_data(submitted))
     if submitted.refusal == "key":
         raise invalid_params(submitted.reason, _refusal_data(submitted))
@@ -230,6 +237,11 @@ def idempotency_of(rpc: RpcRequest) -> tuple[str, bool]:
 
 def _digest(rpc: RpcRequest, name: str, arguments: bytes) -> str:
     return handles.request_digest(rpc.context.place, name, arguments)
+
+
+def _is_hidden(rpc: RpcRequest, call_request: CallRequest) -> bool:
+    tool = call_request.tool
+    return tool is not None and search_tools.is_hidden(rpc.context, tool)
 
 
 def _violations(rpc: RpcRequest, submitted: SubmitResult) -> bytes:

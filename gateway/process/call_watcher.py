@@ -36,6 +36,14 @@ class InputRequested:
     last: int
 
 
+@dataclass(frozen=True, slots=True)
+class ConsentRequested:
+    """The call goes on once its user has opened this page."""
+
+    page: str
+    reason: str
+
+
 class Watcher(Protocol):
     """Lines of its server's log are read only for who says from where on."""
 
@@ -49,10 +57,18 @@ class Watcher(Protocol):
 class Waiter:
     """One waiter's view of one call; with `after`, also of questions that are newer than that."""
 
-    def __init__(self, on_step: OnStep | None, after: int | None, lines: LogStream | None) -> None:
-        self.answer: asyncio.Future[Answer | InputRequested] = (
+    def __init__(
+        self,
+        on_step: OnStep | None,
+        after: int | None,
+        lines: LogStream | None,
+        *,
+        until_consent: bool = False,
+    ) -> None:
+        self.answer: asyncio.Future[Answer | InputRequested | ConsentRequested] = (
             asyncio.get_running_loop().create_future()
         )
+        self._until_consent = until_consent
         self._on_step = on_step
         self._after = after
         self.lines = lines
@@ -77,6 +93,8 @@ class Waiter:
             self.answer.set_result(seen.answer)
         elif self._after is not None and seen.asked > self._after:
             self.answer.set_result(InputRequested(seen.asked))
+        elif self._until_consent and seen.consent_page:
+            self.answer.set_result(ConsentRequested(seen.consent_page, seen.reason))
 
 
 class CallWatcher:
@@ -105,11 +123,12 @@ class CallWatcher:
         after: int | None = None,
         lines: LogStream | None = None,
         until_blind: bool = False,
-    ) -> Answer | InputRequested | None:
+        until_consent: bool = False,
+    ) -> Answer | InputRequested | ConsentRequested | None:
         """The call's answer, or None if it has not ended within `seconds`; sooner where this
         process makes way for another, and at once where people are to decide; with `until_blind`
-        also where the record cannot be read."""
-        watcher = Waiter(on_step, after, lines)
+        also where the record cannot be read, with `until_consent` where its user has to consent."""
+        watcher = Waiter(on_step, after, lines, until_consent=until_consent)
         self.join(call_id, watcher)
         patience = asyncio.timeout(self._at_most(seconds, for_people=for_people))
         self._patience[patience] = for_people

@@ -1,15 +1,16 @@
-"""Windows of limits: a flood of refusals has one entry, with their number."""
+"""Windows of limits: a flood of refusals has few entries, with their numbers."""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
 import logging
+import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import DatabaseError, connection
@@ -17,6 +18,7 @@ from django.db import DatabaseError, connection
 from audit.services import POLICY, record
 from core.errors import RecordUnavailable
 from policies.limits.compiled import LimitReached
+from policies.unusual import REFUSALS
 
 log = logging.getLogger(__name__)
 
@@ -27,25 +29,71 @@ NOT_RECORDED = "The refusal cannot be recorded right now. Nothing was sent."
 
 # By its id and its name: whose calls these are.
 WindowAgent = tuple[int, str]
-# A limit's id, what it counts for, whether calls are blocked, and whose they are.
-Place = tuple[int, str, bool, int]
 Keep = Callable[[Coroutine[Any, Any, None]], object]
 Write = Callable[[], Awaitable[object]]
+# The event loop counts calls, and threads write the counts down.
+_COUNTING = threading.Lock()
+
+
+class BlockedCall(NamedTuple):
+    id: UUID
+    agent: WindowAgent
+    server: str
+    tool: str
+
+
+class Place(NamedTuple):
+    """Which window a call belongs to. Blocked calls of another tool, or for another reason, are not
+    counted together; `tool` and `problem`: "" of calls that a limit alone does not block."""
+
+    limit_id: int
+    key: str
+    agent_id: int
+    tool: str = ""
+    problem: str = ""
 
 
 @dataclass(slots=True, eq=False)
 class RefusalWindow:
-    """`call_id`: of the first, which is recorded as a call that was refused; None: nothing was
-    refused. `more`: calls that are not in the record yet."""
+    """`first`: recorded as a call that was refused; None: nothing was refused. `calls`: all of
+    them. `more`: those that are not in the record yet, since `since` on the monotonic clock."""
 
     reached: LimitReached
     agent: WindowAgent
-    call_id: UUID | None
+    first: BlockedCall | None = None
     ends_at: float = 0.0
+    calls: int = 0
     more: int = 0
+    since: float = 0.0
+    # Written down before the window ends once there are so many calls: rules look for as many.
+    due_at: int = REFUSALS
     # The first is in the record, or will not be.
     first_written: asyncio.Event = field(default_factory=asyncio.Event)
     is_recorded: bool = True
+
+    def count(self) -> None:
+        with _COUNTING:
+            if not self.more:
+                self.since = time.monotonic()
+            self.calls, self.more = self.calls + 1, self.more + 1
+
+    def take(self) -> tuple[int, float]:
+        """How many are to be written down, and over how many seconds they came."""
+        with _COUNTING:
+            calls, self.more = self.more, 0
+            return calls, time.monotonic() - self.since
+
+    def put_back(self, calls: int, seconds: float) -> None:
+        with _COUNTING:
+            self.more, self.since = self.more + calls, time.monotonic() - seconds
+
+    @property
+    def is_due(self) -> bool:
+        """Each time that there are twice as many: a flood of thousands has a dozen entries."""
+        if self.calls < self.due_at:
+            return False
+        self.due_at *= 2
+        return True
 
 
 class LimitWindows:
@@ -59,48 +107,55 @@ class LimitWindows:
         # Also those that have ended and are not written down yet.
         self._unwritten: set[RefusalWindow] = set()
 
-    async def refuse(
-        self, reached: LimitReached, agent: WindowAgent, call_id: UUID, write: Write
-    ) -> UUID:
+    async def refuse(self, reached: LimitReached, call: BlockedCall, write: Write) -> UUID:
         """Returns the recorded call that stands for this refusal: the first of its window, which
         `write` writes down. Raises RecordUnavailable where that could not be written."""
+        if not reached.is_hopeless:
+            self._announce(reached, call.agent)
         # A count may be shared: no agent is told another's call.
-        place = _place(reached, agent, is_blocked=True)
+        place = Place(reached.limit.id, reached.key.key, call.agent[0], call.tool, reached.problem)
         window = self._current(place)
         if window is None:
-            window = self._begin(place, RefusalWindow(reached, agent, call_id))
-            return await self._record_first(place, window, call_id, write)
-        window.more += 1
+            window = self._begin(place, RefusalWindow(reached, call.agent, call, calls=1))
+            return await self._record_first(place, window, call, write)
         # Its agent may ask for it at once.
         await window.first_written.wait()
         if not window.is_recorded:
-            raise RecordUnavailable(NOT_RECORDED, call_id=call_id)
-        assert window.call_id is not None
-        return window.call_id
+            raise RecordUnavailable(NOT_RECORDED, call_id=call.id)
+        window.count()
+        if window.is_due:
+            self._keep(_write_until_taken(window))
+        assert window.first is not None
+        return window.first.id
 
     async def _record_first(
-        self, place: Place, window: RefusalWindow, call_id: UUID, write: Write
+        self, place: Place, window: RefusalWindow, call: BlockedCall, write: Write
     ) -> UUID:
         try:
             await write()
         except BaseException:
             # The next is the first of another. Nobody was told that these were refused.
-            window.is_recorded, window.more = False, 0
+            window.is_recorded = False
             self._close(place, window)
             raise
         finally:
             window.first_written.set()
-        return call_id
+        return call.id
 
     def note_reached(self, reached: LimitReached, agent: WindowAgent) -> None:
         """A limit was reached, and that alone blocks nothing: an entry, once a window."""
-        place = _place(reached, agent, is_blocked=False)
-        window = self._current(place)
-        if window is not None:
-            window.more += 1
-            return
-        first = self._begin(place, RefusalWindow(reached, agent, None))
-        self._keep(_note_first(first))
+        if (window := self._announce(reached, agent)) is not None:
+            window.count()
+
+    def _announce(self, reached: LimitReached, agent: WindowAgent) -> RefusalWindow | None:
+        """An entry at once, which people are told of. Returns the window that has one already."""
+        place = Place(reached.limit.id, reached.key.key, agent[0])
+        if (window := self._current(place)) is not None:
+            return window
+        window = self._begin(place, RefusalWindow(reached, agent))
+        window.count()
+        self._keep(_write_until_taken(window))
+        return None
 
     def _current(self, place: Place) -> RefusalWindow | None:
         window = self._open.get(place)
@@ -118,11 +173,7 @@ class LimitWindows:
     async def _end(self, place: Place, window: RefusalWindow, lasts_s: float) -> None:
         await asyncio.sleep(lasts_s)
         self._close(place, window)
-        while window.more:
-            await asyncio.to_thread(_write_all, [window])
-            if window.more:
-                # The database does not take it now.
-                await asyncio.sleep(LEAST_S)
+        await _write_until_taken(window)
         self._unwritten.discard(window)
 
     def _close(self, place: Place, window: RefusalWindow) -> None:
@@ -144,39 +195,45 @@ def _write_at_exit(found: weakref.ref[LimitWindows]) -> None:
         _write_all(unwritten)
 
 
-def _place(reached: LimitReached, agent: WindowAgent, *, is_blocked: bool) -> Place:
-    return reached.limit.id, reached.key.key, is_blocked, agent[0]
+async def _write_until_taken(window: RefusalWindow) -> None:
+    is_taken = False
+    while not is_taken:
+        is_taken = await asyncio.to_thread(_write_all, [window])
+        if not is_taken:
+            # The database does not take it now.
+            await asyncio.sleep(LEAST_S)
 
 
-def _write_all(windows: Sequence[RefusalWindow]) -> None:
-    """Leaves `more` as it is where the database does not take it."""
+def _write_all(windows: Sequence[RefusalWindow]) -> bool:
+    """Whether the database took them all; leaves `more` as it was where it did not."""
     try:
-        for window in windows:
-            calls, window.more = window.more, 0
-            try:
-                _write(window, calls)
-            except DatabaseError as error:
-                window.more += calls
-                log.warning("what a limit refused is not counted in the record yet: %s", error)
+        return False not in [_write(window) for window in windows]
     finally:
         connection.close()
 
 
-async def _note_first(window: RefusalWindow) -> None:
-    first = RefusalWindow(window.reached, window.agent, None, more=1)
-    await asyncio.to_thread(_write_all, [first])
-
-
-def _write(window: RefusalWindow, calls: int) -> None:
-    reached, limit = window.reached, window.reached.limit
-    record(
-        "limit.refused" if window.call_id else "limit.reached",
-        actor=POLICY,
-        agent=window.agent,
-        reason=reached.sentence,
-        limit=limit.name,
-        limit_mode="shadow" if limit.shadow else "enforce",
-        limit_effect=limit.effect.value,
-        counted=reached.key.label,
-        calls=calls,
-    )
+def _write(window: RefusalWindow) -> bool:
+    calls, seconds = window.take()
+    if not calls:
+        return True
+    reached, limit, first = window.reached, window.reached.limit, window.first
+    try:
+        record(
+            "limit.refused" if first else "limit.reached",
+            actor=POLICY,
+            agent=window.agent,
+            server=first.server if first else "",
+            tool=first.tool if first else "",
+            reason=reached.sentence,
+            limit=limit.name,
+            limit_mode="shadow" if limit.shadow else "enforce",
+            limit_effect=limit.effect.value,
+            counted=reached.key.label,
+            calls=calls,
+            seconds=round(seconds, 3),
+        )
+    except DatabaseError as error:
+        window.put_back(calls, seconds)
+        log.warning("what a limit refused is not counted in the record yet: %s", error)
+        return False
+    return True

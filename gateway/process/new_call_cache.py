@@ -13,12 +13,12 @@ from accounts.tokens import Bearer
 from calls.models import Call
 from calls.record.new_call import NewCall
 from calls.record.statements import statement
-from calls.record.states import State
+from calls.record.states import NOT_SENT, State
 from calls.record.transitions import OPEN
 from calls.record.usual_calls import OPEN_USUAL
 from core.english import gettext as _
 from core.journal import Line, PreparedLine, Statement
-from gateway.call_request import NO_ARGUMENTS, CallRequest, claimed_key, is_guarded
+from gateway.call_request import NO_ARGUMENTS, CallRequest, claimed_key, is_guarded, owner_for
 from policies.decide import Decision
 from registry.publishing.published_tools import PublishedTool
 
@@ -90,7 +90,8 @@ class NewCallCache:
         self, call_request: CallRequest, tool: PublishedTool, decision: Decision, owner: str
     ) -> Line:
         options = call_request.options
-        is_special = call_request.allow_duplicate or call_request.grant or claimed_key(call_request)
+        repeats = call_request.allow_duplicate or call_request.is_separate
+        is_special = repeats or call_request.grant or claimed_key(call_request)
         if is_special or call_request.uses or options.abilities or options.trace:
             return OPEN, make_new_call(call_request, State.RUNNING, decision, owner=owner).line()
         place = (
@@ -160,17 +161,18 @@ def make_new_call(
         rule=decision.rule if decision else "",
         reason=reason or _reason(call_request, decision),
         state=state,
-        outcome=reason if state == State.REFUSED else "",
+        outcome=reason if state in NOT_SENT else "",
         revision=call_request.revision,
         client=storable(call_request.client)[:NAME_MAX],
         request_key=call_request.request_key,
         lease_owner=owner,
         details=_details(call_request, decision)
         | call_request.options.details(for_workers=state in (State.HELD, State.QUEUED)),
-        once=key.id if state != State.REFUSED and (key := claimed_key(call_request)) else None,
+        once=key.id if state not in NOT_SENT and (key := claimed_key(call_request)) else None,
         guarded=inline and call_request.grant is None and is_guarded(call_request),
+        separate=call_request.is_separate,
         grant_id=call_request.grant.id if call_request.grant else None,
-        reserves=state != State.REFUSED and bool(call_request.uses),
+        reserves=state not in NOT_SENT and bool(call_request.uses),
         statement=_statement(call_request) if state in (State.HELD, State.QUEUED) else "",
         decide_within_s=decision.decide_within_s if decision else None,
         start_within_s=decision.start_within_s if decision else None,
@@ -183,8 +185,11 @@ def _details(call_request: CallRequest, decision: Decision | None) -> dict[str, 
     )
     if signed_in := call_request.bearer.signed_in:
         details["signed_in"] = signed_in.details()
-    if call_request.tool is not None and call_request.tool.connection.is_personal:
-        details["credential"] = {"owner": call_request.bearer.person_name}
+    if call_request.tool is not None and call_request.tool.connection.credential_of:
+        owner = owner_for(call_request.bearer, call_request.tool.connection)
+        details["credential"] = {"owner": owner.label}
+    if call_request.credential is not None:
+        details["credential"] = details.get("credential", {}) | call_request.credential
     if call_request.grant is not None:
         details |= {"grant": call_request.grant.id, "granted_by": call_request.grant.owner}
     if call_request.key:
@@ -208,6 +213,7 @@ def _statement(call_request: CallRequest) -> str:
         person=(call_request.bearer.person_id, call_request.bearer.person_name),
         tool=call_request.tool,
         arguments=call_request.arguments or NO_ARGUMENTS,
+        credential_owner=owner_for(call_request.bearer, call_request.tool.connection),
     )
 
 

@@ -26,6 +26,7 @@ from gateway.protocol.headers import Headers
 from gateway.protocol.messages import RpcMessage
 from gateway.protocol.reply_stream import ProgressRelay, ReplyStream
 from gateway.protocol.revisions import MISSING_CAPABILITY, OLDEST
+from policies.limits.compiled import LimitReached
 from registry import extensions
 from registry.methods import METHODS
 from registry.models import OwnTool
@@ -108,6 +109,8 @@ class RpcRequest:
     brings: bool = False
     # Its tool has no outputSchema, so a refusal may have structured content.
     structured: bool = False
+    # Limits that its call passed, and that only warn.
+    warnings: tuple[LimitReached, ...] = ()
     # Of the answer, where it comes as one document.
     status: int = 200
     # Answers to these have no place for a sentence, and no tasks.
@@ -176,7 +179,14 @@ class RpcRequest:
         """The first line of the log that it was not told."""
         return self.lines.place if self.lines else FIRST
 
+    @property
+    def warnings_meta(self) -> dict[str, Any]:
+        """In `_meta` of an answer of ours."""
+        return {replies.LIMITS: replies.warnings(self.warnings)} if self.warnings else {}
+
     def answered(self, answer: Answer) -> bytes:
+        if self.warnings:
+            answer = replace(answer, warnings=self.warnings)
         modern, method = self.client.modern, self.message.method
         if answer.error is not None and modern:
             self.status = _status(answer.error)
@@ -205,6 +215,9 @@ class RpcRequest:
 
     def sentence(self, text: str, **meta: Any) -> bytes:
         """In place of a result."""
+        if self.warnings:
+            meta["limits"] = replies.warnings(self.warnings)
+            text = " ".join([text, *(one.sentence for one in self.warnings)])
         if self.reads:
             return result_encoding.not_given(self.message.id, result_encoding.WAITS, text, **meta)
         modern, structured = self.client.modern, self.structured

@@ -82,6 +82,15 @@ def unavailable(error: RecordUnavailable) -> RpcError:
     return RpcError(503, str(error), data=told, headers=(RETRY_SOON,))
 
 
+def too_many_connections() -> RpcError:
+    message = (
+        "This process already serves as many connections as it may. Try again in a second, best on "
+        "connections that you have."
+    )
+    told = _passing("limit", message, after_s=1)
+    return RpcError(503, message, data=told, headers=(RETRY_SOON, CLOSE))
+
+
 def _passing(kind: str, reason: str, *, after_s: int) -> dict[str, Any]:
     told = NoCall(kind, RetryAdvice.LATER).told(reason)
     return {"refusal": {**told, "after_s": after_s}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +12,7 @@ import orjson
 from calls.content.answers import Answer
 from core import strict_json
 from gateway.protocol.revisions import META_SERVER, RELATED_TASK, SERVER_INFO
+from policies.limits.compiled import LimitReached
 
 # Names of ours in `_meta`.
 _OURS = "countersign/"
@@ -19,6 +20,7 @@ CALL = _OURS + "call"
 WAITING = _OURS + "waiting"
 MODIFIED = _OURS + "arguments_modified"
 REPEATED = _OURS + "repeated"
+LIMITS = _OURS + "limits"
 
 # Longer ends of results are not parsed a second time.
 REST_MAX = 4096
@@ -67,7 +69,7 @@ def result_of(answer: Answer, *, modern: bool, structured: bool = False) -> byte
         body = answer.result
         if not modern and b'"resultType"' in body:
             body = _without_type(body.strip())
-        if answer.modified is not None or answer.repeated:
+        if answer.modified is not None or answer.repeated or answer.warnings:
             return _with_notes(body, answer, modern=modern)
         return spliced(body, answer.call_id, modern=modern)
     meta: dict[str, Any] = {
@@ -81,7 +83,10 @@ def result_of(answer: Answer, *, modern: bool, structured: bool = False) -> byte
         meta["repeated"] = True
     if answer.refusal is not None:
         meta["refusal"] = answer.refusal.told(answer.reason)
-    text = " ".join(part for part in (answer.note, answer.text) if part)
+    if answer.warnings:
+        meta["limits"] = warnings(answer.warnings)
+    said = (answer.note, answer.text, *(one.sentence for one in answer.warnings))
+    text = " ".join(part for part in said if part)
     return sentence(text, meta=meta, modern=modern, structured=structured)
 
 
@@ -117,20 +122,31 @@ def sentence(
     return orjson.dumps(members)
 
 
+def warnings(passed: Iterable[LimitReached]) -> list[dict[str, Any]]:
+    """The member `countersign/limits` of `_meta`: limits that only warn."""
+    return [one.warning for one in passed]
+
+
 def _notes(answer: Answer) -> list[str]:
-    """Members of `_meta`: that people edited the arguments, or that an earlier call answers."""
+    """Members of `_meta`: that people edited the arguments, that an earlier call answers, or that
+    limits warn."""
     members = []
     if answer.modified is not None:
         members.append(f'"{MODIFIED}":{answer.modified.json.decode()}')
     if answer.repeated:
         members.append(f'"{REPEATED}":true')
+    if answer.warnings:
+        members.append(f'"{LIMITS}":{orjson.dumps(warnings(answer.warnings)).decode()}')
     return members
 
 
 def _with_notes(body: bytes, answer: Answer, *, modern: bool) -> bytes:
     """The server's result; after its content, what a model should know of how it came about."""
     text = body.strip().decode()
-    for said in (answer.modified.sentence if answer.modified else "", answer.note):
+    # Clients may read the text of structured results as JSON.
+    is_text = answer.warnings and "structuredContent" not in strict_json.spans(text)
+    warned = [one.sentence for one in answer.warnings] if is_text else ()
+    for said in (answer.modified.sentence if answer.modified else "", answer.note, *warned):
         if said:
             text = _into_array(text, orjson.dumps({"type": "text", "text": said}).decode())
     names = ",".join([f'"{CALL}":"{answer.call_id}"', *_notes(answer)])

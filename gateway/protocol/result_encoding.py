@@ -28,6 +28,8 @@ def of(answer: Answer, request_id: bytes, *, method: str, modern: bool) -> bytes
     told: dict[str, Any] = {"state": answer.state, "executed": answer.executed}
     if answer.refusal is not None:
         told["refusal"] = answer.refusal.told(answer.reason)
+    if answer.warnings:
+        told["limits"] = replies.warnings(answer.warnings)
     return not_given(request_id, _code(answer), answer.text, call=str(answer.call_id), **told)
 
 

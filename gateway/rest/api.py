@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -26,8 +27,9 @@ from gateway.rest.formats import Renderer, StrictParser
 from gateway.submit import idempotency, sync, wait
 from gateway.submit.description import described
 from gateway.submit.sync import SyncCallRequest
+from gateway.submit.token_scope import reaches
 from registry.models import Toolset
-from registry.publishing.published_tools import Violation
+from registry.publishing.published_tools import PublishedToolset, Violation
 from registry.publishing.tool_lists import FORMATS, ToolList, tool_list
 
 WAIT_S, WAIT_MAX_S = 10, 45
@@ -40,6 +42,11 @@ class AgentView(APIView):
 
     parser_classes = [StrictParser]
     renderer_classes = [Renderer]
+    # The parameters of a query; None: whatever there is.
+    queries: Collection[str] | None = ()
+
+    def queries_of(self, method: str) -> Collection[str] | None:
+        return self.queries
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         with each_within(STATEMENT_S):
@@ -51,12 +58,28 @@ class AgentView(APIView):
             raise NotFound(_("There is no such address."))
         if any("\0" in text for text in request.query_params.values()):
             raise ValidationError({"detail": _("No parameter may hold NUL.")})
+        _check_names(request.query_params, self.queries_of(str(request.method)))
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
         return problems.of_exception
 
 
+def _check_names(given: Collection[str], known: Collection[str] | None) -> None:
+    """A misspelt filter would find everything. Raises ValidationError."""
+    unknown = sorted(set(given) - set(known)) if known is not None else []
+    if unknown and known:
+        said = _("There is no parameter “%(name)s” here. There are: %(known)s.")
+        raise ValidationError(
+            {"detail": said % {"name": unknown[0][:60], "known": ", ".join(known)}}
+        )
+    if unknown:
+        said = _("There is no parameter “%s” here, nor any other.")
+        raise ValidationError({"detail": said % unknown[0][:60]})
+
+
 class Calls(AgentView):
+    queries = ("wait",)
+
     def post(self, request: Request) -> Response:
         """Ask for a call; `?wait=` so many seconds for what comes of it."""
         question = _question(request)
@@ -65,8 +88,12 @@ class Calls(AgentView):
         if submitted.refusal:
             return refused(submitted)
         call = own_call(request, submitted.call_id)
-        headers = {"Location": reverse("api:call", args=[call.pk])}
-        return Response(described(call), 201 if call.state in TERMINAL else 202, headers=headers)
+        place = {"Location": reverse("api:call", args=[call.pk])}
+        headers = place | problems.quotas(submitted.warnings)
+        told = described(call)
+        if submitted.warnings:
+            told["limits"] = [one.warning for one in submitted.warnings]
+        return Response(told, 201 if call.state in TERMINAL else 202, headers=headers)
 
 
 class OneCall(AgentView):
@@ -86,72 +113,81 @@ class Cancel(AgentView):
 
 class Explain(AgentView):
     def post(self, request: Request) -> Response:
-        """Returns the decision on a call, without making it.
-
-        No other rule is named than the one that decides: an agent that was misled would learn
-        where the gaps are.
-        """
-        explained = sync.explained(_question(request))
-        decision = explained.decision
-        if decision is None:
+        """Returns what would become of a call, without making it."""
+        foreseen = sync.explained(_question(request))
+        if foreseen is None:
             return problems.problem(404, _("There is no such tool."))
-        answer = {
-            "effect": decision.effect,
-            "rule": decision.public_rule,
-            "reason": decision.reason,
-        }
-        answer["allowed"] = decision.instead
-        found = {
-            "limits": explained.limits,
-            "results": explained.results,
-            "labels": explained.labels,
-        }
-        violations = _violations_json(explained.violations)
-        return Response({**answer, **found, "violations": violations})
+        return Response(foreseen.members())
 
 
 class Tools(AgentView):
+    queries = ("toolset",)
+
     def get(self, request: Request) -> Response:
         """Lists the tools that the agent may call, by toolset."""
-        found = Toolset.objects.filter(agents=bearer_of(request).agent_id)
-        slugs = found.values_list("slug", flat=True)
+        slugs = toolsets_of(bearer_of(request)).values_list("slug", flat=True)
         wanted = request.query_params.get("toolset")
         if wanted is not None:
             slugs = slugs.filter(slug=wanted)
         if wanted is not None and not slugs:
             raise sync.NoSuchToolset("There is no such toolset for this agent.")
-        return Response({"toolsets": [_toolset(slug) for slug in slugs]})
+        return Response({"toolsets": [_toolset(bearer_of(request), slug) for slug in slugs]})
 
 
 class ToolsetTools(AgentView):
+    queries = ("format",)
+
     def get(self, request: Request, slug: str) -> Response:
         """Lists a toolset's tools as a model's API takes them: `?format=`, one of FORMATS."""
-        form = request.query_params.get("format", "mcp")
-        if form not in FORMATS:
-            known = ", ".join(FORMATS)
-            raise ValidationError({"detail": _("format must be one of %s.") % known})
-        if not Toolset.objects.filter(agents=bearer_of(request).agent_id, slug=slug).exists():
+        form = format_of(request)
+        if not toolsets_of(bearer_of(request)).filter(slug=slug).exists():
             raise sync.NoSuchToolset("There is no such toolset for this agent.")
-        toolset = sync.published(slug)
-        found = tool_list(toolset, form) if toolset else ToolList(form, [], [])
-        headers = {"ETag": f'"{found.digest}"', "Cache-Control": "private, no-cache"}
-        if found.digest in request.headers.get("If-None-Match", ""):
-            return Response(None, 304, headers=headers)
-        return Response(found.plain(slug), headers=headers)
+        return tool_list_response(request, sync.usable(bearer_of(request), slug), slug, form)
+
+
+def format_of(request: Request) -> str:
+    form = request.query_params.get("format", "mcp")
+    if form not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise ValidationError({"detail": _("format must be one of %s.") % known})
+    return form
+
+
+def tool_list_response(
+    request: Request, toolset: PublishedToolset | None, slug: str, form: str
+) -> Response:
+    """The digest is the version, also of a toolset that has nothing published."""
+    found = tool_list(toolset, form) if toolset else ToolList(form, [], [])
+    headers = {"ETag": f'"{found.digest}"', "Cache-Control": "private, no-cache"}
+    if found.digest in request.headers.get("If-None-Match", ""):
+        return Response(None, 304, headers=headers)
+    return Response(found.plain(slug), headers=headers)
 
 
 def bearer_of(request: Request) -> Bearer:
     return cast("Bearer", request.auth)
 
 
+def toolsets_of(bearer: Bearer) -> QuerySet[Toolset]:
+    """The agent's toolsets that its token opens."""
+    found = Toolset.objects.filter(agents=bearer.agent_id)
+    return found.filter(slug__in=bearer.toolsets) if bearer.toolsets else found
+
+
 def own_call(request: Request, call_id: UUID) -> Call:
-    agent_id = bearer_of(request).agent_id
-    call = (
-        Call.objects.filter(agent=agent_id, pk=call_id).select_related("agent", "amendment").first()
-    )
-    if call is None:
+    """The agent's; of a limited token, one that it could ask for. Raises Http404."""
+    bearer = bearer_of(request)
+    found = Call.objects.filter(agent=bearer.agent_id, pk=call_id)
+    call = found.select_related("agent", "amendment").first()
+    if call is None or (bearer.is_limited and not _reaches(bearer, call)):
         raise Http404
     return call
+
+
+def _reaches(bearer: Bearer, call: Call) -> bool:
+    slugs = toolsets_of(bearer).values_list("slug", flat=True)
+    toolsets = filter(None, map(sync.published, slugs))
+    return any(reaches(bearer, toolset, call.tool_id) for toolset in toolsets)
 
 
 def _question(request: Request) -> SyncCallRequest:
@@ -217,8 +253,8 @@ def _violations_json(violations: list[Violation]) -> list[dict[str, str]]:
     return [{"path": v.path, "expected": v.expected} for v in violations]
 
 
-def _toolset(slug: str) -> dict[str, Any]:
-    toolset = sync.published(slug)
+def _toolset(bearer: Bearer, slug: str) -> dict[str, Any]:
+    toolset = sync.usable(bearer, slug)
     tools = toolset.by_exposed.items() if toolset else ()
     own = sorted(toolset.own_tools) if toolset else []
     listed = [toolset.definition_for(name, tool) for name, tool in tools] if toolset else []

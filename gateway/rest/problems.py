@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from math import ceil
 from typing import Any
 
+from django.http import Http404
 from django.urls import reverse
 from psycopg.errors import UniqueViolation
 from rest_framework.exceptions import NotFound
@@ -19,6 +20,7 @@ from approvals.decision_keys import NoKey
 from approvals.freezes import NotFrozen
 from approvals.policy_plans.applying import PlanNotApplied
 from approvals.policy_plans.planning import PlanningBusy
+from audit.export_jobs import TooManyExports
 from calls.queue.queue_limits import QueueFull
 from core.english import gettext as _
 from core.errors import CountersignError, RecordUnavailable, RecordUnsure
@@ -38,6 +40,7 @@ CONFLICTS = (
     ItemNotPublished,
     ManagedElsewhere,
     PlanNotApplied,
+    TooManyExports,
 )
 # Of REST framework's and of forms' mistakes in more members than one.
 TOGETHER = "__all__"
@@ -61,6 +64,9 @@ def of_exception(error: Exception, context: dict[str, Any]) -> Response | None:
         return problem(503, str(error))
     if isinstance(error, NoSuchToolset):
         return problem(404, str(error))
+    if isinstance(error, Http404):
+        # Django's own words name our classes.
+        return problem(404, _("Nothing is at this address, or this token may not see it."))
     if isinstance(error, CONFLICTS):
         return problem(409, str(error))
     if isinstance(error.__cause__, UniqueViolation):
@@ -82,16 +88,29 @@ def of_exception(error: Exception, context: dict[str, Any]) -> Response | None:
 def rate_limit(reached: LimitReached) -> dict[str, str]:
     """The header fields of a 429. Source: RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers,
     3 and 4: what is left of a policy's quota, and in how many seconds there is more."""
-    limit = reached.limit
-    name, wait_s = f'"limit-{limit.id}"', reached.wait_s
     if reached.is_hopeless:
         return {}
-    fields = {"Retry-After": str(ceil(wait_s or 1))}
-    if limit.period:
-        window = PERIOD_S[limit.period]
-        fields["RateLimit-Policy"] = f"{name};q={ceil(limit.amount)};w={window}"
-        fields["RateLimit"] = f"{name};r=0;t={ceil(wait_s or 0)}"
-    return fields
+    return {"Retry-After": str(ceil(reached.wait_s or 1)), **quotas([reached])}
+
+
+def quotas(reached: Iterable[LimitReached]) -> dict[str, str]:
+    """The same of limits that are reached, in a list; without those that have no window."""
+    periodic = [one for one in reached if one.limit.period and not one.is_hopeless]
+    if not periodic:
+        return {}
+    return {
+        "RateLimit-Policy": ", ".join(map(_quota_policy, periodic)),
+        "RateLimit": ", ".join(map(_rate_left, periodic)),
+    }
+
+
+def _quota_policy(reached: LimitReached) -> str:
+    limit = reached.limit
+    return f'"limit-{limit.id}";q={ceil(limit.amount)};w={PERIOD_S[limit.period]}'
+
+
+def _rate_left(reached: LimitReached) -> str:
+    return f'"limit-{reached.limit.id}";r=0;t={ceil(reached.wait_s or 0)}'
 
 
 class Nothing(APIView):

@@ -8,7 +8,7 @@ GitHub Docs, "Configure an MCP registry": CORS. Who reads is a choice of each to
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from django.core import signing
@@ -55,6 +55,8 @@ class RegistryView(AgentView):
     authentication_classes = [ReaderTokenAuthentication]
     # Decided by the toolset's choice, below.
     permission_classes = [AllowAny]
+    # Clients follow the specification, also where it goes further than this version.
+    queries = None
     toolset: Toolset
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -231,17 +233,22 @@ def _since(text: str) -> datetime:
     try:
         # A plus that was not encoded has become a space.
         read = datetime.fromisoformat(text.replace(" ", "+"))
-    except ValueError:
-        read = None
-    if read is None or read.tzinfo is None:
-        said = _("updated_since must be a time as in RFC 3339, such as 2026-01-31T08:00:00Z.")
-        raise ValidationError({"detail": said})
-    return read
+        if read.tzinfo is not None:
+            # Far from UTC it may be in no year of it.
+            return read.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    said = _("updated_since must be a time as in RFC 3339, such as 2026-01-31T08:00:00Z.")
+    raise ValidationError({"detail": said})
 
 
 def _limit(request: Request) -> int:
     text = request.query_params.get("limit", str(LIMIT))
-    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= LIMIT_MAX:
+    if (
+        not (text.isascii() and text.isdecimal())
+        or len(text) > 9
+        or not 1 <= int(text) <= LIMIT_MAX
+    ):
         raise ValidationError({"detail": _("limit must be 1 to %d.") % LIMIT_MAX})
     return int(text)
 
@@ -273,8 +280,9 @@ def _may_read(request: Request, toolset: Toolset) -> bool:
         return True
     if isinstance(request.auth, ServiceBearer):
         return SCOPE in request.auth.scopes
-    agents = toolset.agents.all()
-    return isinstance(request.auth, Bearer) and agents.filter(pk=request.auth.agent_id).exists()
+    if not isinstance(request.auth, Bearer) or not request.auth.opens(toolset.slug):
+        return False
+    return toolset.agents.filter(pk=request.auth.agent_id).exists()
 
 
 def _not_here(said: str) -> Response:

@@ -12,43 +12,35 @@ from django.conf import settings
 
 from approvals.decision_keys import sign
 from approvals.models import Approval
+from approvals.statements import ALLOWED, APPROVED, decision_of
 from audit.demo import is_demo
 from calls.models import Call
-from calls.record.states import TERMINAL, State
+from calls.record.new_call import digest
+from core.english import gettext as _
 from gateway.submit import description
 
 # A program acts upon an approval within this time; `exp` says so to every library.
 VALID = timedelta(hours=1)
-APPROVED, ALLOWED, FAILED = "approved", "allowed", "failed"
-WORDS = {
-    State.REFUSED: "blocked",
-    State.DENIED: "denied",
-    State.EXPIRED: "expired",
-    State.WITHDRAWN: "withdrawn",
-    State.SUPERSEDED: "superseded",
-    State.CANCELLED: "withdrawn",
-}
 
 
 def described(call: Call) -> dict[str, Any]:
-    """`decision` and `signed_decision` are null while people decide."""
+    """`decision` and `signed_decision` are null until the decision is final. A decision whose
+    statement cannot be shown any more is not signed: its signature would be bound to none."""
     known = description.in_short(call)
     for name in ("tool", "toolset", "state"):
         del known[name]
     approval = Approval.objects.filter(pk=call.pk).first()
     word = decision_of(call, approval)
-    signed = sign(_claims(call, approval, word)) if word else None
-    members = {"decision": word, "reason": call.reason, "outcome": call.outcome or None}
-    return {**known, **members, "statement": _statement(call), "signed_decision": signed}
-
-
-def decision_of(call: Call, approval: Approval | None) -> str | None:
-    """None: there is no decision yet. What failed on its way after an approval is not approved."""
-    if call.state not in TERMINAL:
-        return None
-    if call.state != State.SUCCEEDED:
-        return WORDS.get(State(call.state), FAILED)
-    return APPROVED if approval and approval.state == Approval.State.APPROVED else ALLOWED
+    hidden = _why_hidden(call)
+    members = {
+        "decision": word,
+        "reason": call.reason,
+        "outcome": call.outcome or None,
+        "statement": None if hidden else _statement(call),
+        "signed_decision": sign(_claims(call, approval, word)) if word and not hidden else None,
+        "unsigned_reason": hidden if word and hidden else None,
+    }
+    return {**known, **members}
 
 
 def _claims(call: Call, approval: Approval | None, word: str) -> dict[str, Any]:
@@ -86,18 +78,21 @@ def _votes(approval: Approval) -> list[dict[str, Any]]:
     ]
 
 
-def _statement(call: Call) -> orjson.Fragment | None:
-    """The decided statement, as it was written. None where an approver changed it and did not
-    show how."""
-    return None if _is_hidden(call) else orjson.Fragment(call.to_send)
+def _statement(call: Call) -> orjson.Fragment:
+    """The decided statement, as it was written."""
+    return orjson.Fragment(call.to_send)
 
 
-def _digest(call: Call) -> str | None:
+def _digest(call: Call) -> str:
     """The SHA-256 of the statement in canonical JSON (RFC 8785)."""
-    if _is_hidden(call):
-        return None
     return hashlib.sha256(rfc8785.dumps(call.parsed_arguments)).hexdigest()
 
 
-def _is_hidden(call: Call) -> bool:
-    return call.amendment_id is not None and call.amendments.filter(private=True).exists()
+def _why_hidden(call: Call) -> str:
+    """The reason why the decided statement is not shown; "" if it is."""
+    if digest(call.to_send) != (call.amendment or call).arguments_digest:
+        # Its digest outlives an erased payload, and is of other bytes than the empty object there.
+        return _("The payload was erased.")
+    if call.amendment_id is not None and call.amendments.filter(private=True).exists():
+        return _("An approver changed the statement in private.")
+    return ""

@@ -28,18 +28,24 @@ TOOL = {
             "what": {
                 "type": "string",
                 "minLength": 1,
+                # Not only blanks.
+                "pattern": "\\S",
                 "maxLength": TEXT_MAX,
                 "description": "The act, in one or two sentences that an approver can check.",
             },
             "who": {
                 "type": "string",
                 "minLength": 1,
+                # Not only blanks.
+                "pattern": "\\S",
                 "maxLength": NAME_MAX,
                 "description": "The person or system that the act is done for.",
             },
             "why": {
                 "type": "string",
                 "minLength": 1,
+                # Not only blanks.
+                "pattern": "\\S",
                 "maxLength": TEXT_MAX,
                 "description": "The reason, such as a ticket with its number.",
             },

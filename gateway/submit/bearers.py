@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accounts.independence import inviters_behind, unconfirmed_inviters
 from accounts.models import Agent
+from accounts.teams import team_of
 from accounts.tokens import Bearer, parties
 
 
@@ -22,4 +23,5 @@ def speaking_for(agent: Agent) -> Bearer | None:
         expires_at=float("inf"),
         parties=party,
         inviters=frozenset(inviters_behind(party, unconfirmed_inviters())),
+        team=team_of(agent),
     )

@@ -12,7 +12,7 @@ from calls import pauses
 from calls.content.amendments import AmendmentSummary, modified
 from calls.content.large_results import body_of
 from calls.models import Call, Result
-from calls.record.refusal import AGAIN, RefusalDetails, of_call
+from calls.record.refusal import RefusalDetails, of_call
 from calls.record.states import NOT_SENT, NOT_STARTED, State
 from gateway.submit import messages
 from policies.models import Rule
@@ -55,14 +55,12 @@ def _refusal(call: Call) -> RefusalDetails:
     if rule is not None:
         known = ("" if rule.unnamed else rule.name, rule.instead, bool(rule.when))
     state = State(call.state)
-    again = _retry_advice(call) if state == State.SUPERSEDED else None
-    return of_call(state, call.executed, call.effect, known, again)
+    return of_call(state, call.executed, call.effect, known, _last_details(call))
 
 
-def _retry_advice(call: Call) -> str | None:
-    """The retry advice in the call's last entry."""
+def _last_details(call: Call) -> dict[str, Any]:
     entry = Entry.objects.filter(call_id=call.pk, seq=call.seq).first()
-    return entry.details.get(AGAIN) if entry else None
+    return entry.details if entry else {}
 
 
 def in_short(call: Call) -> dict[str, Any]:

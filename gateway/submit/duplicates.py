@@ -32,7 +32,7 @@ async def find_by_key(runtime: Runtime, call_request: CallRequest) -> SubmitResu
         return None
     if not key.guard and not _is_same(call_request, found):
         return SubmitResult(
-            call_request.call_id, State.REFUSED, refusal="key", reason=_key_conflict(found)
+            call_request.call_id, State.INVALID, refusal="key", reason=_key_conflict(found)
         )
     return await join(runtime, call_request, found.id, guard=key.guard)
 

@@ -17,8 +17,8 @@ from core.journal import Line
 from core.pipeline import Row
 from gateway.call_request import NO_ARGUMENTS, CallRequest, claimed_key, subject
 from gateway.process.limit_shares import WantedUses
+from gateway.process.limit_windows import BlockedCall
 from gateway.process.runtime import Runtime
-from policies.decide import STRICTNESS
 from policies.limits.compiled import (
     CallParties,
     CompiledLimit,
@@ -29,8 +29,7 @@ from policies.limits.compiled import (
     TakenUses,
 )
 from policies.limits.costs import cost_of
-from policies.limits.words import measure
-from policies.models import Effect, Limit
+from policies.models import Limit, LimitEffect
 from registry.publishing.published_tools import PublishedTool
 
 
@@ -54,6 +53,7 @@ async def meter(
     rates, exact = counters
     if call_request.is_metered or not (rates or exact):
         return call_request
+    call_request = call_request._replace(warnings=[])
     # First: whose cost nobody can say takes nothing.
     uses = tuple(_reservations(call_request, exact)) if exact else ()
     reached = None
@@ -67,7 +67,7 @@ async def meter(
 
 def put_to_people(call_request: CallRequest, reached: LimitReached) -> CallRequest:
     """They answer for what is too much. Raises AtLimit where the limit is no matter of people."""
-    if reached.limit.effect != Effect.ASK:
+    if reached.limit.effect != LimitEffect.ASK:
         raise AtLimit(call_request, reached)
     uses = tuple(
         replace(use, forced=use.forced or use.limit_id == reached.limit.id)
@@ -106,8 +106,8 @@ def check_reserved(runtime: Runtime, call_request: CallRequest, row: Row | None)
         return
     over = reservations.over(row[2])
     for one in over:
-        if one.forced and (watched := _exceeded(call_request, one)).limit.shadow:
-            runtime.limit_windows.note_reached(watched, agent_of(call_request))
+        if one.forced and (passed := _exceeded(call_request, one)).limit.lets_run:
+            _note_passed(runtime, call_request, passed)
     reached = [_exceeded(call_request, one) for one in over if not one.forced]
     for loop in reached:
         if loop.limit.kind in Limit.BREAKERS:
@@ -117,11 +117,26 @@ def check_reserved(runtime: Runtime, call_request: CallRequest, row: Row | None)
         raise AtLimit(call_request, worst)
 
 
+def _note_passed(runtime: Runtime, call_request: CallRequest, passed: LimitReached) -> None:
+    """The limit is reached, and the call runs all the same: an entry a window, and a warning."""
+    runtime.limit_windows.note_reached(passed, agent_of(call_request))
+    _warn(call_request, passed)
+
+
+def _warn(call_request: CallRequest, passed: LimitReached) -> None:
+    """Once a limit. Monitor-only limits are none of the agent's."""
+    found = call_request.warnings
+    if found is None or passed.limit.shadow:
+        return
+    if passed.limit.id not in {one.limit.id for one in found}:
+        found.append(passed)
+
+
 def strictest(reached: Sequence[LimitReached]) -> LimitReached | None:
     """The first of the strictest; among equals the one that lasts longest is told."""
     return min(
         reached,
-        key=lambda one: (STRICTNESS[one.limit.effect], -(one.wait_s or 0)),
+        key=lambda one: (one.limit.effect != LimitEffect.DENY, -(one.wait_s or 0)),
         default=None,
     )
 
@@ -142,16 +157,13 @@ def agent_of(call_request: CallRequest) -> tuple[int, str]:
     return call_request.bearer.agent_id, call_request.bearer.agent_name
 
 
-def covering_limits(
-    book: LimitBook, call_request: CallRequest, tool: PublishedTool
-) -> list[dict[str, str]]:
-    """For an agent that asks what would apply: the limits that cover the call, not their use."""
-    covering = book.covering(subject(call_request, tool)) if book.limits else ()
-    return [
-        {"name": one.name, "effect": one.effect.value, "at_most": measure(one)}
-        for one in covering
-        if not one.shadow
-    ]
+def blocked_call(call_request: CallRequest) -> BlockedCall:
+    tool = call_request.tool
+    # Limits cover published tools.
+    assert tool is not None
+    return BlockedCall(
+        call_request.call_id, agent_of(call_request), tool.server_slug, tool.exposed_name
+    )
 
 
 async def _take(
@@ -170,13 +182,13 @@ async def _take(
         for (limit, key), one in zip(rates, answers, strict=True):
             if isinstance(one, TakenUses):
                 continue
-            if limit.shadow:
-                watched = _make_reached(limit, key, one)
-                runtime.limit_windows.note_reached(watched, agent_of(call_request))
+            reached = _make_reached(limit, key, one)
+            if limit.lets_run:
+                _note_passed(runtime, call_request, reached)
             else:
-                found.append(_make_reached(limit, key, one))
+                found.append(reached)
         worst = strictest(found)
-        if worst is not None and worst.limit.effect == Effect.DENY:
+        if worst is not None and worst.limit.effect == LimitEffect.DENY:
             raise AtLimit(call_request, worst)
     except BaseException:
         runtime.limits.give_back(taken)
@@ -188,7 +200,7 @@ def _find_known_reached(
     runtime: Runtime, call_request: CallRequest, rates: Sequence[LimitKey]
 ) -> LimitReached | None:
     """The hard limit that this process knows to be reached: then no other is asked."""
-    hard = [one for one in rates if one[0].effect == Effect.DENY and not one[0].shadow]
+    hard = [one for one in rates if one[0].effect == LimitEffect.DENY and not one[0].shadow]
     waits = (runtime.limits.known_wait_s(*one, _uses(one[0], call_request)) for one in hard)
     found = zip(hard, waits, strict=True)
     return strictest([_make_reached(*one, wait_s) for one, wait_s in found if wait_s])
@@ -205,8 +217,11 @@ def _make_reached(limit: CompiledLimit, key: CounterKey, wait_s: float) -> Limit
 def _reservations(call_request: CallRequest, exact: Iterable[LimitKey]) -> Iterable[Reservation]:
     for limit, key in exact:
         amount = cost_of(limit, call_request.arguments or NO_ARGUMENTS)
-        if amount is None and not limit.shadow:
-            raise AtLimit(call_request, LimitReached(limit, key, None, limit.lacks_cost))
+        if amount is None:
+            unknown = LimitReached(limit, key, None, limit.lacks_cost)
+            if not limit.lets_run:
+                raise AtLimit(call_request, unknown)
+            _warn(call_request, unknown)
         yield Reservation(
             limit_id=limit.id,
             key=key.key,
@@ -219,7 +234,7 @@ def _reservations(call_request: CallRequest, exact: Iterable[LimitKey]) -> Itera
             amount=str(amount or 0),
             hold_s=limit.hold_s,
             alike=_same_calls(limit, call_request),
-            forced=limit.shadow,
+            forced=limit.lets_run,
         )
 
 

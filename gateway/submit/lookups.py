@@ -29,7 +29,7 @@ _OWN = """
             WHERE q.approval_id = calls_call.id AND q.kind = 'question' AND NOT EXISTS (
                 SELECT FROM approvals_comment a
                 WHERE a.approval_id = q.approval_id AND a.kind = 'answer' AND a.id > q.id)
-            ORDER BY q.id) END AS questions, server_id
+            ORDER BY q.id) END AS questions, server_id, tool_id
     FROM calls_call
     WHERE id = %s AND agent_id = %s
 """
@@ -44,7 +44,7 @@ _LISTED = """
     WHERE t.call_id = %s AND t.agent_id = %s
 """
 _ALL_LISTED = """
-    SELECT t.call_id, c.state, c.asked_at,
+    SELECT t.call_id, c.state, c.asked_at, c.tool_id,
         COALESCE(c.finished_at, c.sent_at, c.asked_at) AS touched_at,
         t.cancelled_at IS NOT NULL AS cancelled, c.state = 'running' AND EXISTS (
             SELECT FROM calls_input i WHERE i.call_id = c.id AND i.response = '') AS asks
@@ -66,6 +66,7 @@ class _OwnRow(NamedTuple):
     fingerprint: str
     questions: list[str] | None
     server_id: int
+    tool_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class AgentCall:
     questions: tuple[str, ...] = ()
     # The emergency stop or pause that keeps it from starting; empty without one.
     stopped: str = ""
+    tool_id: int | None = None
 
 
 async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> AgentCall | None:
@@ -106,6 +108,7 @@ async def own(runtime: Runtime, call_id: UUID, *, agent_id: int) -> AgentCall | 
         seen[call_id],
         tuple(row.questions or ()),
         stopped,
+        row.tool_id,
     )
 
 
@@ -126,6 +129,7 @@ class TaskSummary:
     cancelled: bool
     # Its server asks something.
     asks: bool
+    tool_id: int | None
 
 
 async def cancelled_task(runtime: Runtime, call_id: UUID, *, agent_id: int) -> bool | None:

@@ -71,6 +71,8 @@ def of(found: AgentCall, toolset: PublishedToolset) -> str:
         how_far(found.seen),
         stopped=found.stopped,
     )
+    if found.seen.consent_page:
+        said = f"{said} {found.seen.reason}"
     if not found.questions or OwnTool.JUSTIFY not in toolset.own_tools:
         return said
     asked = _('A person asks: “%(asked)s” Answer by %(tool)s with {"call_id": "%(id)s"}.')

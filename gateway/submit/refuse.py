@@ -6,7 +6,14 @@ from uuid import UUID
 
 from calls.content.answers import build_answer
 from calls.record.listed_tasks import LIST
-from calls.record.refusal import RefusalDetails, RetryAdvice, of_policy
+from calls.record.refusal import (
+    AGAIN,
+    INVALID_KINDS,
+    RefusalDetails,
+    RetryAdvice,
+    of_policy,
+    of_refusal,
+)
 from calls.record.states import Executed, State
 from calls.record.transitions import OPEN
 from core.english import gettext as _
@@ -20,7 +27,7 @@ from registry.publishing.published_tools import Violation
 
 # A person has to sign in at the server first.
 SIGN_IN = "sign_in"
-_LATER = ("frozen", SIGN_IN)
+UNKNOWN = "unknown_tool"
 
 
 async def refuse(
@@ -30,21 +37,25 @@ async def refuse(
     reason: str,
     violations: list[Violation] | None = None,
     decision: Decision | None = None,
+    reached: LimitReached | None = None,
 ) -> SubmitResult:
-    made = make_new_call(call_request, State.REFUSED, decision, reason=reason)
+    state = State.INVALID if refusal in INVALID_KINDS else State.REFUSED
+    made = make_new_call(call_request, state, decision, reason=reason)
     made.details["refusal"] = refusal
+    if reached is not None:
+        # Whoever reads the call later is told the same.
+        made.details |= {"limit": reached.limit.name, AGAIN: _limit_advice(reached).value}
     # Of what its agent is told as an error there is no task.
-    listed = [] if refusal in ("unknown_tool", "key") else task_lines(call_request)
+    listed = [] if refusal in (UNKNOWN, "key") else task_lines(call_request)
     await runtime.call_runtime.journal.write((OPEN, made.line()), *listed)
     runtime.call_runtime.engine.notifier.notify("calls")
     why = _why(refusal, decision)
-    answer = build_answer(made.id, State.REFUSED, reason, Executed.NO, None, None, why)
-    return SubmitResult(made.id, State.REFUSED, answer, False, refusal, reason, violations or [])
+    answer = build_answer(made.id, state, reason, Executed.NO, None, None, why)
+    return SubmitResult(made.id, state, answer, False, refusal, reason, violations or [])
 
 
 def limit_refusal(call_id: UUID, reached: LimitReached) -> SubmitResult:
-    sentence = reached.sentence
-    again = RetryAdvice.CHANGED if reached.is_hopeless else RetryAdvice.LATER
+    sentence, again = reached.sentence, _limit_advice(reached)
     why = RefusalDetails("limit", again, reached.limit.name, after_s=reached.wait_s)
     answer = build_answer(call_id, State.REFUSED, sentence, Executed.NO, None, None, why)
     return SubmitResult(
@@ -52,10 +63,14 @@ def limit_refusal(call_id: UUID, reached: LimitReached) -> SubmitResult:
     )
 
 
+def _limit_advice(reached: LimitReached) -> RetryAdvice:
+    return RetryAdvice.CHANGED if reached.is_hopeless else RetryAdvice.LATER
+
+
 def _why(refusal: str, decision: Decision | None) -> RefusalDetails:
     if decision is not None:
         return of_policy(decision.public_rule, decision.instead, conditional=decision.conditional)
-    return RefusalDetails(refusal, RetryAdvice.LATER if refusal in _LATER else RetryAdvice.CHANGED)
+    return of_refusal(refusal)
 
 
 def needs_approval(decision: Decision) -> str:
@@ -67,6 +82,10 @@ def task_lines(call_request: CallRequest) -> list[Line]:
     if not call_request.as_task:
         return []
     return [(LIST, {"id": call_request.call_id, "agent_id": call_request.bearer.agent_id})]
+
+
+def no_such_tool() -> str:
+    return _("There is no such tool.")
 
 
 def violation_sentence(violations: list[Violation]) -> str:

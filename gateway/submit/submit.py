@@ -25,7 +25,7 @@ from calls.record.states import Executed, State
 from calls.record.transitions import CONFIRM, MOVE, OPEN
 from calls.running.execution import ExecutionRequest, Unwritten
 from calls.running.listeners import NO_LISTENER, CallListener, EarlyReply
-from core import figures
+from core import figures, telemetry
 from core.english import gettext as _
 from core.errors import RecordUnavailable
 from core.journal import Line
@@ -36,6 +36,7 @@ from gateway.call_request import (
     SubmitResult,
     claimed_key,
     is_guarded,
+    owner_for,
     subject,
     with_fixed_arguments,
 )
@@ -43,20 +44,25 @@ from gateway.process.new_call_cache import TemplateLine, make_new_call
 from gateway.process.runtime import Runtime, Snapshot
 from gateway.submit import duplicates, limits, lookups
 from gateway.submit.limits import AtLimit
+from gateway.submit.named_tools import is_denied
 from gateway.submit.refuse import (
     SIGN_IN,
+    UNKNOWN,
     limit_refusal,
     needs_approval,
+    no_such_tool,
     refuse,
     task_lines,
     violation_sentence,
 )
 from gateway.submit.run import run_until_reply
 from gateway.submit.take_back import not_sent, take_back, taken_back, until_found, withdrawn
+from gateway.submit.token_scope import why_outside
 from policies.decide import Decision
 from policies.limits.costs import result_costs
-from policies.models import Effect
-from registry.publishing.published_tools import PublishedTool
+from policies.models import Effect, LimitEffect
+from registry.connections import SHARED
+from registry.publishing.published_tools import PublishedTool, Violation
 
 log = logging.getLogger(__name__)
 
@@ -107,10 +113,14 @@ async def submit(
             result = await _start_call(runtime, judged, call_listener)
         if result.joined:
             limits.give_back(runtime, metered)
-        if result.joined and result.state == State.HELD:
-            # Whoever was turned away before hears of it now.
-            await _confirm(runtime, result.call_id, None)
+            if result.state == State.HELD:
+                # Whoever was turned away before hears of it now.
+                await _confirm(runtime, result.call_id, None)
+        elif metered.warnings:
+            result.warnings = tuple(metered.warnings)
         figures.SUBMIT.note(time.monotonic() - began)
+        if telemetry.is_on:
+            telemetry.note_call(result.call_id, result.state)
         return result
     except RecordUnavailable as error:
         error.call_id = call_request.call_id
@@ -146,23 +156,39 @@ async def _judge(runtime: Runtime, call_request: CallRequest) -> Judged | Submit
     """Checks the request step by step. Returns a result where one of them already has it: an
     earlier call, or a refusal."""
     call_request, differing = with_fixed_arguments(call_request)
+    bearer, tool = call_request.bearer, call_request.tool
+    is_limited = bearer.toolsets or bearer.reads_only
+    # Before a key is looked for: what it stands for may be outside, too.
+    if is_limited and (outside := why_outside(bearer, call_request.toolset, tool)):
+        return await refuse(runtime, call_request, "scope", outside)
     if call_request.key and (known := await duplicates.find_by_key(runtime, call_request)):
         return await _earlier_result(runtime, call_request, known)
-    tool = call_request.tool
     if tool is None:
-        return await refuse(runtime, call_request, "unknown_tool", _("There is no such tool."))
+        return await refuse(runtime, call_request, UNKNOWN, no_such_tool())
 
     violations = (
         [*call_request.extra_violations] or differing or tool.shape.violations(call_request.parsed)
     )
     if violations:
-        sentence = violation_sentence(violations)
-        return await refuse(runtime, call_request, "invalid", sentence, violations)
+        return await _refuse_invalid(runtime, call_request, tool, violations)
 
     if call_request.allow_duplicate:
         duplicate_of = await duplicates.find_repeated(runtime, call_request)
         call_request = call_request._replace(duplicate_of=duplicate_of)
     return await _judge_by_rules(runtime, call_request, tool)
+
+
+async def _refuse_invalid(
+    runtime: Runtime, call_request: CallRequest, tool: PublishedTool, violations: list[Violation]
+) -> SubmitResult:
+    """An agent that is denied the tool whatever the arguments learns nothing of them."""
+    snapshot = await runtime.fresh()
+    if is_denied(snapshot.rules, call_request.bearer, call_request.toolset, tool):
+        without = call_request._replace(parsed={}, arguments=NO_ARGUMENTS)
+        decision = await decide(runtime, snapshot, without, tool)
+        return await refuse(runtime, call_request, "policy", decision.reason, decision=decision)
+    sentence = violation_sentence(violations)
+    return await refuse(runtime, call_request, "invalid", sentence, violations)
 
 
 async def _judge_by_rules(
@@ -177,13 +203,16 @@ async def _judge_by_rules(
     decision = await decide(runtime, snapshot, call_request, tool)
     if decision.effect == Effect.DENY:
         return await refuse(runtime, call_request, "policy", decision.reason, decision=decision)
-    if tool.connection.signs_in and (missing := await _missing(runtime, call_request, tool)):
-        return missing
+    if tool.connection.signs_in:
+        credential = await _credential(runtime, call_request, tool)
+        if credential is None:
+            return await _missing(runtime, call_request, tool)
+        call_request = call_request._replace(credential=credential)
     # None: whether a limit covers the call is not known yet.
     if snapshot.limits.limits and snapshot.limits.known.get((agent_id, tool.definition_id)) != ():
         call_request = await limits.meter(runtime, snapshot.limits, call_request, tool)
         if call_request.over:
-            decision = _over_limit(decision, call_request.over)
+            decision = over_limit(decision, call_request.over)
     if decision.effect == Effect.ASK and not (call_request.hold_for or call_request.over):
         call_request = _granted(call_request, tool, decision, snapshot)
     elif decision.effect == Effect.ALLOW and call_request.hold_for:
@@ -196,16 +225,24 @@ async def _judge_by_rules(
     return judged
 
 
+async def _credential(
+    runtime: Runtime, call_request: CallRequest, tool: PublishedTool
+) -> dict[str, Any] | None:
+    credentials = runtime.call_runtime.engine.credentials
+    owner = owner_for(call_request.bearer, tool.connection)
+    return await credentials.facts(tool.connection, owner)
+
+
 async def _missing(
     runtime: Runtime, call_request: CallRequest, tool: PublishedTool
-) -> SubmitResult | None:
+) -> SubmitResult:
     """A call that no credential is there for is not even put to people."""
-    credentials, person_id = runtime.call_runtime.engine.credentials, call_request.bearer.person_id
-    if not await credentials.is_missing(tool.connection, person_id):
-        return None
-    missing = await credentials.missing(tool.connection, person_id)
+    credentials = runtime.call_runtime.engine.credentials
+    owner = owner_for(call_request.bearer, tool.connection)
+    missing = await credentials.missing(tool.connection, owner)
     result = await refuse(runtime, call_request, SIGN_IN, str(missing))
-    return replace(result, page=missing.page)
+    assert result.answer is not None
+    return replace(result, answer=replace(result.answer, consent_page=missing.page))
 
 
 def _granted(
@@ -219,7 +256,7 @@ def _granted(
     return call_request._replace(grant=found) if found else call_request
 
 
-def _over_limit(decision: Decision, over: str) -> Decision:
+def over_limit(decision: Decision, over: str) -> Decision:
     """People are asked about the limit, and about what rules ask for."""
     why = f"{over} {decision.reason}" if decision.effect == Effect.ASK else over
     return replace(decision, effect=Effect.ASK, reason=why)
@@ -228,15 +265,14 @@ def _over_limit(decision: Decision, over: str) -> Decision:
 async def _at_limit(runtime: Runtime, at: AtLimit, call_listener: CallListener) -> SubmitResult:
     """Refused, or put to people; of a flood of refusals only the first is recorded."""
     call_request, reached = at.call_request, at.reached
-    if reached.limit.effect == Effect.ASK and not reached.why:
+    if reached.limit.effect == LimitEffect.ASK and not reached.why:
         call_request = limits.put_to_people(call_request, reached)
         return await submit(runtime, call_request, call_listener=call_listener)
     limits.give_back(runtime, call_request)
     known = await runtime.limit_windows.refuse(
         reached,
-        limits.agent_of(call_request),
-        call_request.call_id,
-        partial(refuse, runtime, call_request, "limit", reached.sentence),
+        limits.blocked_call(call_request),
+        partial(refuse, runtime, call_request, "limit", reached.sentence, reached=reached),
     )
     # A task is made of the call that stands for it.
     joined = call_request.as_task and known != call_request.call_id
@@ -490,7 +526,10 @@ def _sending(call_request: CallRequest, tool: PublishedTool) -> ExecutionRequest
         responses=call_request.responses,
         revision=call_request.revision,
         agent_id=call_request.bearer.agent_id,
-        person_id=call_request.bearer.person_id,
+        # Not asked of a shared one: each function costs every call.
+        credential_owner=owner_for(call_request.bearer, tool.connection)
+        if tool.connection.credential_of
+        else SHARED,
         costs=result_costs(limit for limit, _key in exact) if exact else (),
     )
 

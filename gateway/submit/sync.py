@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from accounts.tokens import Bearer
@@ -16,13 +16,15 @@ from core.english import gettext as _
 from core.errors import CountersignError, RecordUnavailable, RecordUnsure
 from core.ids import uuid7
 from core.logs import CallContext
-from gateway.call_request import CallRequest, SubmitResult, with_fixed_arguments
+from gateway.call_request import CallRequest, SubmitResult
 from gateway.process.current import get_runtime
 from gateway.process.runtime import Runtime
-from gateway.submit import limits, lookups, wait
-from gateway.submit.submit import CONFIRM_S, decide, submit
-from policies.decide import Decision
-from registry.publishing.published_tools import PublishedToolset, Violation
+from gateway.submit import lookups, wait
+from gateway.submit.foresee import ForeseenCall, foresee_call
+from gateway.submit.named_tools import without_denied
+from gateway.submit.submit import CONFIRM_S, submit
+from gateway.submit.token_scope import narrow
+from registry.publishing.published_tools import PublishedToolset
 
 FOLLOWS_TASKS = CallOptions(takes_tasks=True)
 # By then a call nearly always stands in the record, or it was refused because it could not.
@@ -50,6 +52,7 @@ class SyncCallRequest:
     # As in CallRequest.
     key: str = ""
     allow_duplicate: bool = False
+    is_separate: bool = False
     tool_id: int = 0
     # Chosen by whoever asks, so as to find the call again; None: here.
     call_id: UUID | None = None
@@ -81,36 +84,26 @@ async def _published(slug: str) -> PublishedToolset | None:
     return (await runtime.newest()).catalogue.toolset(slug)
 
 
-class ExplainedCall(NamedTuple):
-    """`decision`: None of a tool that there is not."""
-
-    decision: Decision | None
-    violations: list[Violation]
-    limits: list[dict[str, str]]
-    # What is done to the tool's results.
-    results: list[str]
-    # Of the tool, for information flow.
-    labels: list[str]
+def usable(bearer: Bearer, slug: str) -> PublishedToolset | None:
+    """The toolset with the tools that this agent may learn of, and that its token opens."""
+    return loop.run(_usable(bearer, slug))
 
 
-def explained(question: SyncCallRequest) -> ExplainedCall:
-    """The decision on the call now, its violations and limits. Raises NoSuchToolset."""
+async def _usable(bearer: Bearer, slug: str) -> PublishedToolset | None:
+    snapshot = await (await get_runtime()).newest()
+    toolset = snapshot.catalogue.toolset(slug)
+    return toolset and without_denied(snapshot.rules, bearer, narrow(bearer, toolset))
+
+
+def explained(question: SyncCallRequest) -> ForeseenCall | None:
+    """Foresees the call; None where there is no such tool. Raises NoSuchToolset."""
     return loop.run(_explained(question))
 
 
-async def _explained(question: SyncCallRequest) -> ExplainedCall:
+async def _explained(question: SyncCallRequest) -> ForeseenCall | None:
     runtime = await get_runtime()
-    asked, differing = with_fixed_arguments(
-        _call_request(question, await _toolset(runtime, question))
-    )
-    if asked.tool is None:
-        return ExplainedCall(None, [], [], [], [])
-    snapshot = await runtime.newest()
-    decision = await decide(runtime, snapshot, asked, asked.tool)
-    violations = differing or asked.tool.violations(asked.parsed)
-    covering = limits.covering_limits(snapshot.limits, asked, asked.tool)
-    results = asked.tool.with_results(decision.results).result_sentences
-    return ExplainedCall(decision, violations, covering, results, list(asked.tool.labels))
+    asked = _call_request(question, await _toolset(runtime, question))
+    return await foresee_call(runtime, asked, asked.tool) if asked.tool else None
 
 
 async def _ask(question: SyncCallRequest, seconds: float) -> SubmitResult:
@@ -170,6 +163,7 @@ def _call_request(question: SyncCallRequest, toolset: PublishedToolset) -> CallR
         hold_for=question.hold_for,
         key=question.key,
         allow_duplicate=question.allow_duplicate,
+        is_separate=question.is_separate,
         # Who asked by these looks at the call until it ends, whatever its server makes of it.
         options=FOLLOWS_TASKS,
     )

@@ -119,7 +119,7 @@ def own(way: TryRoute | None, arguments: bytes) -> bytes:
 def expect(tool: Tool, way: TryRoute, arguments: bytes, parsed: object) -> Expected:
     """The very answer that agents would get now. Nothing is called and nothing recorded."""
     found = sync.explained(_question(tool, way, arguments, parsed))
-    return Expected(found.decision, found.violations)
+    return Expected(found.decision, found.violations) if found else Expected(None, [])
 
 
 def send(

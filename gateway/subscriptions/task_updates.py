@@ -15,6 +15,7 @@ from django.db import DatabaseError
 from calls.content.answers import CallStatus
 from core.errors import RecordUnavailable
 from gateway.methods import tasks as task_methods
+from gateway.methods.named_calls import find_named
 from gateway.process.log_lines import LogStream
 from gateway.protocol import handles
 from gateway.protocol.context import RpcRequest
@@ -46,8 +47,7 @@ async def _own(rpc: RpcRequest, task_id: object) -> UUID | None:
         call_id = handles.call_of_task(task_id, rpc.agent_id)
     except RpcError:
         return None
-    own = await lookups.own(rpc.runtime, call_id, agent_id=rpc.agent_id)
-    return None if own is None else call_id
+    return call_id if await find_named(rpc.context, call_id) else None
 
 
 async def tell(rpc: RpcRequest, tasks: Iterable[UUID], push: Push) -> None:

@@ -8,9 +8,13 @@ from registry.models import SearchTool
 from registry.publishing.published_tools import PublishedToolset
 
 MOST, USUAL = 20, 5
+MOST_PAGES = 25
 MAX_QUERY = 500
 _LOOKS = {"readOnlyHint": True, "openWorldHint": False}
 _READS = {"readOnlyHint": True, "openWorldHint": True}
+# Clients that load definitions on demand (Claude Code) load these at once: they are what finds the
+# others.
+_META = {"anthropic/alwaysLoad": True}
 _CHANGES = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True}
 
 
@@ -39,6 +43,13 @@ def definitions(toolset: PublishedToolset) -> dict[str, dict[str, Any]]:
                 "maximum": MOST,
                 "default": USUAL,
                 "description": "How many tools to return at most.",
+            },
+            page={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MOST_PAGES,
+                "default": 1,
+                "description": "Where “more” is true, the next page has those that fit less.",
             },
         ),
         _tool(
@@ -81,7 +92,7 @@ def _tool(
     annotations: dict[str, bool],
     **properties: dict[str, Any],
 ) -> dict[str, Any]:
-    required = [one for one in properties if one not in ("limit", "arguments")]
+    required = [one for one in properties if one not in ("limit", "page", "arguments")]
     return {
         "name": name,
         "title": title,
@@ -93,4 +104,5 @@ def _tool(
             "additionalProperties": False,
         },
         "annotations": annotations,
+        "_meta": _META,
     }

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from heapq import nlargest
+from heapq import heapify, heappop
 from itertools import chain, islice
 from typing import NamedTuple
 
-from gateway.tool_search.words import meant, weighed
+from gateway.tool_search import meanings
+from gateway.tool_search.meanings import Meaning
+from gateway.tool_search.words import Meant, meant, weighed
 from registry.publishing.published_tools import CALL, PublishedTool, PublishedToolset
 from registry.publishing.tool_override import OverriddenTool
 
@@ -25,6 +27,8 @@ NEARLY, NEARLY_MAX, NEARLY_WEIGHT = 0.8, 3, 0.6
 NEARLY_FROM, NEARLY_LONGER = 4, 2
 # Of one question, so many words are compared with so many others.
 NEARLY_WORDS, NEARLY_COMPARED = 3, 1_000
+# Reciprocal rank fusion of the first of both rankings, where there are vectors.
+FUSED, FUSION = 50, 60
 
 
 class _Indexed(NamedTuple):
@@ -33,6 +37,8 @@ class _Indexed(NamedTuple):
     tool: PublishedTool
     override: OverriddenTool
     words: dict[str, float]
+    # For the endpoint of embeddings.
+    text: str
 
 
 class _Postings(NamedTuple):
@@ -61,9 +67,33 @@ class ToolIndex:
         self._names = list(self._indexed)
         self._postings = _postings([one.words for one in self._indexed.values()])
         self._spelled = _by_first_and_length(self._postings)
+        self.meanings = _taken_over(self._indexed, before)
 
-    def search(self, question: str, most: int) -> list[str]:
-        """The names of the tools that fit best, the best first."""
+    def learn(self) -> None:
+        """Asks for the vectors that are missing. Raises CountersignError."""
+        while missing := [name for name in self._indexed if name not in self.meanings]:
+            some = missing[: meanings.BATCH]
+            found = meanings.embed([self._indexed[name].text for name in some])
+            self.meanings = {**self.meanings, **dict(zip(some, found, strict=True))}
+
+    @property
+    def is_learned(self) -> bool:
+        return len(self.meanings) == len(self._indexed)
+
+    def search(
+        self,
+        question: str,
+        most: int,
+        may_name: Callable[[str], bool] = lambda _name: True,
+        meaning: Meaning | None = None,
+    ) -> list[str]:
+        """The names of the tools that fit best, the best first; of those that may be named."""
+        ranked = self._ranked(question)
+        if meaning is not None:
+            ranked = _fused(ranked, meanings.nearest(meaning, self.meanings, FUSED))
+        return list(islice(filter(may_name, ranked), most))
+
+    def _ranked(self, question: str) -> Iterator[str]:
         scores: defaultdict[int, float] = defaultdict(float)
         for word, weight in self._present(meant(question)).items():
             found = self._postings[word]
@@ -71,15 +101,19 @@ class ToolIndex:
             for place, share in zip(found.places, found.shares, strict=True):
                 scores[place] += rarity * share
         # Of the same score, in the order of the list.
-        best = nlargest(most, scores.items(), key=lambda one: (one[1], -one[0]))
-        return [self._names[place] for place, _score in best]
+        best = [(-score, place) for place, score in scores.items()]
+        heapify(best)
+        while best:
+            yield self._names[heappop(best)[1]]
 
-    def _present(self, wanted: Mapping[str, Iterable[str]]) -> dict[str, float]:
+    def _present(self, wanted: Mapping[str, Meant]) -> dict[str, float]:
         """The words to look for, with their weights."""
         found: dict[str, float] = {}
         unknown = []
-        for word, synonyms in wanted.items():
+        for word, (synonyms, translations) in wanted.items():
             known = [one for one in synonyms if one in self._postings]
+            if not known and word not in self._postings:
+                known = [one for one in translations if one in self._postings]
             if word in self._postings:
                 found[word] = 1.0
             elif not known:
@@ -109,7 +143,26 @@ def _index(
         return known
     told = toolset.definition_for(name, tool)
     labels = [*tool.tags, *tool.labels]
-    return _Indexed(tool, override, weighed(told, tool.server_slug, labels))
+    words = weighed(told, tool.server_slug, labels)
+    return _Indexed(tool, override, words, meanings.text_of(told))
+
+
+def _taken_over(indexed: Mapping[str, _Indexed], before: ToolIndex | None) -> dict[str, Meaning]:
+    """Vectors of the tools that are as they were."""
+    if before is None:
+        return {}
+    known = before.meanings.items()
+    return {n: one for n, one in known if n in indexed and before._indexed.get(n) is indexed[n]}
+
+
+def _fused(by_words: Iterator[str], by_meaning: list[str]) -> Iterator[str]:
+    """By the places in both rankings, and then the rest of the first."""
+    scores: defaultdict[str, float] = defaultdict(float)
+    for ranking in (list(islice(by_words, FUSED)), by_meaning):
+        for place, name in enumerate(ranking):
+            scores[name] += 1 / (FUSION + place)
+    yield from sorted(scores, key=lambda name: -scores[name])
+    yield from (name for name in by_words if name not in scores)
 
 
 def _by_first_and_length(words: Iterable[str]) -> dict[tuple[str, int], list[str]]:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import snowballstemmer
 
@@ -26,7 +26,7 @@ whether which while who whom whose why will with without would yet you your
 """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
 _EMPTY_CHINESE = frozenset(
-    "的了吗呢吧啊请我你您他她它们个一是有和与或及在把被将要想能可以帮给让这那对"
+    "的了吗呢吧啊请我你您他她它们个一是有和与或及在把被将要想能可以帮给让这那对怎么样什"
 )
 # Verbs and nouns that servers use for the same thing: each finds the others, for less.
 _SYNONYMS = """
@@ -139,6 +139,91 @@ subscription plan membership
 审批 批准 同意 驳回
 慢查询 慢sql
 """
+# The same in the other language, for tools that have no words in the question's.
+_TRANSLATIONS = """
+weather forecast 天气 预报
+temperature 气温 温度
+rain 下雨 降雨
+send post 发送 推送
+mail email 邮件 邮箱
+message sms 消息 短信
+notify notification 通知
+create new add 创建 新建 添加 新增
+delete remove 删除 移除
+update edit change modify 修改 更新 编辑
+get fetch read show view 查看 获取 读取
+list 列出 列表
+search find query 搜索 查找 检索 查询
+cancel 取消 撤销
+book reserve reservation 预订 预定
+route direction navigation 路线 导航
+plan 规划 计划
+map 地图
+address location place 地址 位置
+restaurant 餐厅 饭店
+hotel 酒店 宾馆
+flight plane 航班 机票
+train railway 火车 高铁
+package parcel shipment 快递 包裹 物流
+price cost 价格 费用
+pay payment 支付 付款
+refund 退款
+order purchase 订单 采购
+stock inventory 库存
+goods product item 商品 产品
+warehouse 仓库
+customer client 客户 顾客
+employee staff colleague 员工 同事
+user person people 用户 人员
+department team 部门 团队
+file document 文件 文档
+folder directory 文件夹 目录
+picture image photo 图片 照片
+upload 上传
+download 下载
+write save 写入 保存
+calculate compute evaluate 计算 算式
+average mean 平均
+unit convert conversion 单位 换算
+text word 文本 文字 字数
+count statistic 统计 数量
+translate translation 翻译
+summary summarize 摘要 总结
+report 报告 报表
+meeting appointment 会议
+calendar schedule 日程 日历
+holiday leave vacation 假期 请假 年假
+salary payroll wage 工资 薪资
+approve approval 审批 批准
+reject decline 驳回 拒绝
+invoice bill 发票 账单
+expense reimburse 报销
+contract 合同
+account 账户 账号
+balance 余额
+password 密码
+permission access 权限
+log 日志
+error failure 错误 失败 报错
+alert alarm 告警 警报
+deploy release 部署 发布
+rollback revert 回滚
+server host machine 服务器 主机
+database sql 数据库
+code 代码
+branch 分支
+merge 合并
+repository repo 仓库
+issue bug 问题 缺陷
+task 任务
+ticket 工单
+comment 评论
+share 分享 共享
+news 新闻
+time date 时间 日期
+city 城市
+currency exchange 汇率 货币
+"""
 # A stemmer keeps the word that it is at: each thread has its own.
 _stemmers = threading.local()
 
@@ -187,17 +272,26 @@ def _texts(
     yield 0.3, descriptions
 
 
-def meant(question: str) -> dict[str, frozenset[str]]:
-    """The words of a question, each with its synonyms."""
+class Meant(NamedTuple):
+    """Other words for a word: of its language, and of the other one."""
+
+    synonyms: frozenset[str]
+    translations: frozenset[str]
+
+
+def meant(question: str) -> dict[str, Meant]:
+    """The words of a question, each with others for it."""
     asked = islice(dict.fromkeys(words(question)), MAX_ASKED)
-    return {word: _synonyms().get(word, frozenset()) for word in asked}
+    synonyms, translations = _others(_SYNONYMS), _others(_TRANSLATIONS)
+    none: frozenset[str] = frozenset()
+    return {word: Meant(synonyms.get(word, none), translations.get(word, none)) for word in asked}
 
 
-@lru_cache(maxsize=1)
-def _synonyms() -> dict[str, frozenset[str]]:
+@lru_cache(maxsize=2)
+def _others(lines: str) -> dict[str, frozenset[str]]:
     """By word, the other words of its lines."""
     found: dict[str, set[str]] = {}
-    for line in _SYNONYMS.strip().splitlines():
+    for line in lines.strip().splitlines():
         group = {word for one in line.split() for word in words(one)}
         for word in group:
             found.setdefault(word, set()).update(group - {word})

@@ -39,9 +39,13 @@ def edit(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     return _form(request, edited, steps)
 
 
-@page("notifications.change_escalationpolicy", "POST")
+@page("notifications.change_escalationpolicy", "GET", "HEAD", "POST")
 def remove(request: ConsoleRequest, pk: UUID) -> HttpResponse:
-    escalation_policies.remove(get_object_or_404(EscalationPolicy, pk=pk), by=request.user)
+    gone = get_object_or_404(EscalationPolicy, pk=pk)
+    if request.method != "POST":
+        context = {"section": "notifications", "policy": gone}
+        return render(request, "notifications/escalation_remove.html", context)
+    escalation_policies.remove(gone, by=request.user)
     messages.success(request, _("The escalation policy is removed: everybody is notified at once."))
     return redirect("notifications:webhooks")
 

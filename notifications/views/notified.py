@@ -15,6 +15,7 @@ from core.http import is_htmx, page
 from notifications.delivery_entries import note_follower, notes_unsigned
 from notifications.models import Delivery, Escalation
 from notifications.recipients import ASKED
+from notifications.recorded_deliveries import recorded_alone
 
 
 class Notified(NamedTuple):
@@ -28,14 +29,15 @@ class Notified(NamedTuple):
 def notified(request: HttpRequest, call_id: UUID) -> HttpResponse:
     """A piece for the call's card, and a page of its own."""
     approval = get_object_or_404(Approval.objects.select_related("call"), pk=call_id)
-    asked = Delivery.objects.filter(call_id=call_id, event__in=ASKED, webhook=None)
+    stored = list(Delivery.objects.filter(call_id=call_id, event__in=ASKED).for_page())
+    asked = [one for one in (*stored, *recorded_alone(call_id, stored)) if one.reader]
     votes = {one.person_id: one for one in Vote.objects.standing().filter(approval=approval)}
     context = {
         "section": "queue",
         "call": approval.call,
         "deliveries": [
             Notified(one, votes.get(one.reader.pk) if one.reader else None)
-            for one in asked.for_page().order_by("created_at", "pk")
+            for one in sorted(asked, key=lambda one: one.pk)
         ],
         "waiting": Escalation.objects.filter(call_id=call_id).order_by("next_at"),
     }

@@ -20,13 +20,17 @@ from core.http import page
 from core.messages.localizing import localized
 from notifications import calendars
 from notifications import schedules as services
+from notifications.events import Event
 from notifications.models import OnCallCalendar, OnCallOverride, OnCallSchedule
 from notifications.on_call import OnCallPlan
+from notifications.recipients import Audience
 from notifications.schedule_forms import (
     CalendarScheduleForm,
     OnCallScheduleForm,
     OverrideForm,
 )
+from policies.thresholds import DECIDE
+from registry import managed
 
 ROTATION_WEEKS = 8
 CALENDAR_WEEKS = 2
@@ -71,9 +75,13 @@ def read_calendar(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     return redirect("notifications:schedule", pk)
 
 
-@page("notifications.change_oncallschedule", "POST")
+@page("notifications.change_oncallschedule", "GET", "HEAD", "POST")
 def remove(request: ConsoleRequest, pk: UUID) -> HttpResponse:
-    gone = get_object_or_404(OnCallSchedule, pk=pk)
+    gone = get_object_or_404(_all(), pk=pk)
+    if request.method != "POST":
+        overrides = gone.overrides.filter(ends_at__gt=timezone.now()).count()
+        context = {"section": "notifications", "overrides": overrides, **_row(gone)}
+        return render(request, "notifications/schedule_remove.html", context)
     try:
         services.remove(gone, by=request.user)
     except services.ScheduleInUse as error:
@@ -117,6 +125,7 @@ def _row(shown: OnCallSchedule) -> dict[str, object]:
     named = [(one, names.get(one.person) if one.person else None) for one in shifts]
     return {
         "schedule": shown,
+        "managed_by": managed.source_of(managed.SCHEDULES, shown.name),
         "calendar": calendar,
         "weeks": weeks,
         "until": until,
@@ -124,7 +133,14 @@ def _row(shown: OnCallSchedule) -> dict[str, object]:
         "now": named[0],
         "next": named[1:2],
         "shifts": named,
+        "unreachable": names.keys() - _reachable(),
     }
+
+
+def _reachable() -> set[int]:
+    """Ids of people who may decide and can be notified. For others the group is notified."""
+    people = Audience().people(Event.APPROVAL_NEEDED)
+    return {one.pk for one in people if one.has_perm(DECIDE)}
 
 
 def _show(request: HttpRequest, shown: OnCallSchedule, form: OverrideForm) -> HttpResponse:

@@ -27,6 +27,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from accounts import attempts
 from core.connections import each_within
+from core.english import gettext as english
 from core.messages.localizing import localized
 from notifications import (
     chat_accounts,
@@ -78,6 +79,7 @@ def _answer(apps: Sequence[SlackApp], request: HttpRequest) -> HttpResponse:
         return _of_event(_json(request.body))
     form = QueryDict(request.body, encoding="utf-8")
     if _has_nul(form):
+        attempts.note_slack_visit(request, english("A text of the request has a NUL character."))
         return HttpResponse(status=400)
     with translation.override(apps[0].webhook.language):
         if "payload" in form:
@@ -104,14 +106,22 @@ def _of_payload(apps: Sequence[SlackApp], payload: Any) -> HttpResponse:
             "trigger_id": str(trigger),
         }:
             press = _press(payload, act, value, _message_of(payload))
-            _open_in_background(apps[0], trigger, _window(apps, press))
+            _open_in_background(_app_of(apps, press), trigger, _window(apps, press))
         case {
             "type": "view_submission",
             "view": {"callback_id": "deny" | "comment" as act, "private_metadata": str(value)},
         }:
             window = _submit(apps, _press(payload, act, value), _text_of(payload))
             return JsonResponse({"response_action": "update", "view": window})
-    # A press on a link, and whatever else Slack tells.
+        case {"type": "block_actions", "actions": [{"action_id": "open"}]}:
+            # A link, which the person's browser follows.
+            pass
+        case {"type": "block_actions", "actions": [{"action_id": str(act), **action}, *_more]}:
+            value = str(action.get("value", ""))
+            slack_actions.reject_act(apps, _press(payload, act, value, _message_of(payload)))
+        case {"type": "view_submission", "view": {"callback_id": str(act), **view}}:
+            value = str(view.get("private_metadata", ""))
+            slack_actions.reject_act(apps, _press(payload, act, value))
     return HttpResponse()
 
 
@@ -122,6 +132,12 @@ def _press(payload: Body, act: str, value: str, message: str = "") -> SlackPress
             of_team = str(of_user.get("team_id") or team)
             return SlackPress(SlackUser(of_team, user, name), team, act, value, message)
     return SlackPress(SlackUser("", "", ""), "", act, value, message)
+
+
+def _app_of(apps: Sequence[SlackApp], press: SlackPress) -> SlackApp:
+    """The app in the workspace of the press: one that is installed in several signs for all of
+    them by one secret, and has a token for each."""
+    return next((one for one in apps if one.team_id == press.team_id), apps[0])
 
 
 def _message_of(payload: Body) -> str:

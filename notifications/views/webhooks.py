@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.http import ConsoleRequest
 from core.http import page
@@ -15,7 +18,14 @@ from core.paging import paged
 from notifications import services
 from notifications.forms import WebhookForm
 from notifications.mails import mail_folder
-from notifications.models import Delivery, EscalationPolicy, MailRecipient, PushDevice, Webhook
+from notifications.models import (
+    CHANNELS,
+    Delivery,
+    EscalationPolicy,
+    MailRecipient,
+    PushDevice,
+    Webhook,
+)
 from notifications.slack_manifest import WEBHOOK_MANIFEST, new_app_url
 from notifications.telegram import BOT_FATHER
 
@@ -27,6 +37,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "notifications",
         "webhooks": Webhook.objects.all(),
+        "receivers": Delivery.objects.dead().by_receiver(),
         "dead": paged(Delivery.objects.dead().for_page(), "-id", request.GET, size=LAST),
         "readers": MailRecipient.objects.reachable().count(),
         "devices": PushDevice.objects.reachable().count(),
@@ -120,6 +131,38 @@ def send_again(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     if delivery.webhook_id:
         return redirect("notifications:webhook", delivery.webhook_id)
     return redirect("notifications:webhooks")
+
+
+@page("notifications.change_webhook", "POST")
+def dismiss(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    if services.dismiss(get_object_or_404(Delivery, pk=pk), by=request.user):
+        messages.success(request, _("It is dismissed."))
+    return redirect("notifications:webhooks")
+
+
+@page("notifications.change_webhook", "POST")
+def send_all_again(request: ConsoleRequest) -> HttpResponse:
+    n = services.send_all_again(_receiver(request), by=request.user)
+    said = ngettext("%(n)s message is sent again.", "%(n)s messages are sent again.", n)
+    messages.success(request, said % {"n": number_format(n, force_grouping=True)})
+    return redirect("notifications:webhooks")
+
+
+@page("notifications.change_webhook", "POST")
+def dismiss_all(request: ConsoleRequest) -> HttpResponse:
+    n = services.dismiss_all(_receiver(request), by=request.user)
+    said = ngettext("%(n)s message is dismissed.", "%(n)s messages are dismissed.", n)
+    messages.success(request, said % {"n": number_format(n, force_grouping=True)})
+    return redirect("notifications:webhooks")
+
+
+def _receiver(request: ConsoleRequest) -> str:
+    given = request.POST.get("receiver", "")
+    if given in CHANNELS:
+        return given
+    with suppress(ValueError):
+        return str(UUID(given))
+    raise Http404
 
 
 def _show(request: HttpRequest, shown: Webhook, *, secret: str = "") -> HttpResponse:

@@ -55,7 +55,9 @@ def all_changes(file: PolicyFile) -> list[PolicyChange]:
     """With the change of what the file manages."""
     found = changes(file.present, file.wanted)
     before = managed_now()
-    after = _managed(file.managed_by, parts_of(file.wanted) if file.managed_by else [])
+    parts = parts_of(file.wanted) if file.managed_by else []
+    # A file without parts manages nothing, and nothing is stored of it.
+    after = _managed(file.managed_by if parts else "", parts)
     if before == after:
         return found
     return [PolicyChange(MANAGED, file.managed_by, "changed", before, after), *found]

@@ -28,7 +28,8 @@ from registry.schemas import violations
 VERSION = 1
 SHOWN = 300
 MISTAKES_MAX = 50
-SCHEMA_ADDRESS = "/api/v1/policy/schema.json"
+# Beside the file: editors have no token for the address of ours.
+SCHEMA_ADDRESS = "./policy.schema.json"
 # By section, the objects that a file has, in their order.
 Objects = dict[str, dict[str, Plain]]
 

@@ -7,7 +7,7 @@ from typing import Any
 from accounts.models import MAX_HOLD_S
 from inspection.results import HiddenText, Marking, SchemaCheck
 from policies.conditions import TEXT_MAX
-from policies.models import Effect, Limit, Rule
+from policies.models import Effect, Limit, LimitEffect, Rule
 from policies.models.limits import MOST_MINUTES
 from policies.thresholds import AFTER_MOST_MIN, THRESHOLDS_MAX, Distinct, StepUp
 from registry.labels import Label
@@ -121,7 +121,7 @@ def limit() -> Schema:
     return members(
         ("name", "effect", "kind", "amount"),
         **_covering(),
-        effect=one_of([Effect.ASK, Effect.DENY]),
+        effect=one_of(LimitEffect.values),
         kind=one_of(Limit.Kind.values, "What is counted."),
         amount=amount("At most so many."),
         period=one_of(["", *Limit.Period.values]),

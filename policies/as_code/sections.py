@@ -44,6 +44,8 @@ class Section(NamedTuple):
     needs: Mapping[str, tuple[str, ...]]
     remove: Callable[[str, Actor], None] | None = None
     order: Callable[[Collection[str], Actor], None] | None = None
+    # Tables that nobody else writes to meanwhile, besides those of the packages below.
+    locked: tuple[type[models.Model], ...] = ()
 
 
 _sections: list[Section] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from django.db import connection, transaction
+from django.db.models import Model
 
 from audit.services import Actor
 from policies.as_code.differences import PolicyChange, changes, parts_of
@@ -16,7 +17,7 @@ from registry.models import ManagedPart, Server, Tool, Toolset
 
 # One who writes to any of them waits for the other; who reads does not. Always in this order,
 # which is that of the services: a rule before its agents.
-_LOCKED = (
+_LOCKED: tuple[type[Model], ...] = (
     ManagedPart,
     Rule,
     Rule.agents.through,
@@ -33,7 +34,8 @@ _LOCKED = (
 
 def lock(wanted: Objects) -> None:
     """Keeps others from changing what the file is about until the transaction ends."""
-    tables = ", ".join(f'"{model._meta.db_table}"' for model in _LOCKED)
+    beside = [model for one in every_section() if one.key in wanted for model in one.locked]
+    tables = ", ".join(f'"{model._meta.db_table}"' for model in (*_LOCKED, *beside))
     with connection.cursor() as cursor:
         cursor.execute(f"LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE")
     servers, tools = wanted.get("servers", {}), wanted.get("tools", {})

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from core import yaml_words
 from core.english import gettext as _
 from core.errors import CountersignError
 
@@ -58,10 +59,8 @@ def read_yaml(text: str) -> YamlValue:
 
 
 def _of_parser(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    line = mark.line + 1 if mark else 1
-    said = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    return _("Line %(line)d: this is not YAML: %(why)s.") % {"line": line, "why": said}
+    said = _("Line %(line)d: this is not YAML: %(why)s.")
+    return said % {"line": yaml_words.line_of(error), "why": yaml_words.describe(error)}
 
 
 class _EventReader:

@@ -69,8 +69,8 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
             "cost": _("The same for each call."),
             "cost_argument": _("An argument that says it, for example: order.total"),
             "cost_result": _(
-                "A number in the result, for example: structuredContent.cost. It replaces what the "
-                "call reserved, once the call has ended."
+                "A number in the result, for example: structuredContent.cost; or $size, its bytes. "
+                "It replaces what the call reserved, once the call has ended."
             ),
             "unit": _("For example: EUR"),
             "minutes": _("For this long, its next calls are over the limit."),

@@ -8,7 +8,7 @@ from uuid import UUID
 from policies.limits.compiled import CompiledLimit, compiled
 from policies.limits.costs import cost_of
 from policies.limits.settling import settle
-from policies.models import Effect, Limit, LimitCounter, LimitUse
+from policies.models import Limit, LimitCounter, LimitEffect, LimitUse
 
 # As calls_use_limits has it: as far as the column goes.
 MOST_SPENT = Decimal(10) ** 20 - 1
@@ -34,9 +34,11 @@ def reserve_anew(call_id: UUID, arguments: bytes) -> str:
 
 
 def _recount(limit: CompiledLimit, counter: LimitCounter, use: LimitUse, arguments: bytes) -> str:
-    cost, is_hard = cost_of(limit, arguments), limit.effect == Effect.DENY and not limit.shadow
-    if cost is None:
+    cost = cost_of(limit, arguments)
+    if cost is None and not limit.lets_run:
         return limit.sentence(None, limit.lacks_cost)
+    cost = cost or Decimal(0)
+    is_hard = limit.effect == LimitEffect.DENY and not limit.shadow
     spent = counter.spent - use.amount + cost
     if is_hard and cost > use.amount and spent > limit.amount:
         return limit.reached

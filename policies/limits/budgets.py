@@ -17,7 +17,7 @@ from policies.decide import Subject
 from policies.limits.compiled import CallParties, CompiledLimit, CounterKey, LimitKey, load
 from policies.limits.costs import cost_of
 from policies.limits.settling import settle
-from policies.models import Effect, Limit, LimitCounter, LimitUse, Rule
+from policies.models import Limit, LimitCounter, LimitEffect, LimitUse, Rule
 
 FindCounter = Callable[[CompiledLimit, CounterKey], LimitCounter | None]
 
@@ -27,9 +27,20 @@ _IS_OVER = "SELECT %s < date_trunc(%s, clock_timestamp(), 'UTC')"
 
 def find_exceeded(call_id: UUID, subject: Subject, parties: CallParties, arguments: bytes) -> str:
     """Why a budget does not cover the call now, as a sentence; empty if all do."""
+    return _find_exceeded(call_id, _budgets(subject, parties), arguments)
+
+
+def find_exceeded_hard(
+    call_id: UUID, subject: Subject, parties: CallParties, arguments: bytes
+) -> str:
+    """`find_exceeded`, of hard budgets alone."""
+    return _find_exceeded(call_id, hard(subject, parties, Limit.Kind.COST), arguments)
+
+
+def _find_exceeded(call_id: UUID, budgets: list[LimitKey], arguments: bytes) -> str:
     found = (
         _why_over(limit, arguments, _spent_now(call_id, limit, _find_counter(limit, key)))
-        for limit, key in _budgets(subject, parties)
+        for limit, key in budgets
     )
     return next(filter(None, found), "")
 
@@ -44,18 +55,27 @@ def reserve_approved(
     call_id: UUID, subject: Subject, parties: CallParties, arguments: bytes
 ) -> str:
     """`reserve`, in hard budgets alone."""
-    hard = [one for one in _budgets(subject, parties) if one[0].effect == Effect.DENY]
-    return _reserve(call_id, hard, arguments)
+    # Those of approved_calls.py too: all that gateways lock is locked in their order.
+    for one in hard(subject, parties, Limit.Kind.COST, Limit.Kind.CONCURRENCY):
+        lock_counter(*one)
+    return _reserve(call_id, hard(subject, parties, Limit.Kind.COST), arguments)
+
+
+def hard(subject: Subject, parties: CallParties, *kinds: str) -> list[LimitKey]:
+    """In the order in which counters are locked."""
+    return [one for one in _enforced(subject, parties, *kinds) if one[0].effect == LimitEffect.DENY]
 
 
 def has_hard() -> bool:
+    """Whether there is a hard limit that an approval meets."""
     enforced = Limit.objects.in_use().exclude(mode=Rule.Mode.SHADOW)
-    return enforced.filter(kind=Limit.Kind.COST, effect=Effect.DENY).exists()
+    kinds = (Limit.Kind.COST, Limit.Kind.CONCURRENCY, *Limit.RATES)
+    return enforced.filter(kind__in=kinds, effect=LimitEffect.DENY).exists()
 
 
 def _reserve(call_id: UUID, budgets: list[LimitKey], arguments: bytes) -> str:
     """In all of them or in none. Each counter is locked and in its present window by then."""
-    settled = [(limit, _settle(limit, key)) for limit, key in budgets]
+    settled = [(limit, lock_counter(limit, key)) for limit, key in budgets]
     for limit, counter in settled:
         if why := _why_over(limit, arguments, _spent_by_others(call_id, counter)):
             return why
@@ -70,11 +90,14 @@ def _reserve(call_id: UUID, budgets: list[LimitKey], arguments: bytes) -> str:
 
 
 def _budgets(subject: Subject, parties: CallParties) -> list[LimitKey]:
-    """In the order in which counters are locked."""
+    return _enforced(subject, parties, Limit.Kind.COST)
+
+
+def _enforced(subject: Subject, parties: CallParties, *kinds: str) -> list[LimitKey]:
     keys = [
         (limit, limit.key(parties))
         for limit in load().covering(subject)
-        if limit.kind == Limit.Kind.COST and not limit.shadow
+        if limit.kind in kinds and not limit.lets_run
     ]
     return sorted(keys, key=lambda one: (one[0].id, one[1].key))
 
@@ -83,7 +106,7 @@ def _find_counter(limit: CompiledLimit, key: CounterKey) -> LimitCounter | None:
     return LimitCounter.objects.filter(limit_id=limit.id, key=key.key).first()
 
 
-def _settle(limit: CompiledLimit, key: CounterKey) -> LimitCounter:
+def lock_counter(limit: CompiledLimit, key: CounterKey) -> LimitCounter:
     """The counter, locked and brought to the present window."""
     named = {"label": key.label[:500], "agent_id": key.agent_id, "person_id": key.person_id}
     found, _made = LimitCounter.objects.select_for_update().get_or_create(

@@ -6,15 +6,17 @@ covers pays a dictionary look-up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from core.english import gettext as _
+from core.english import with_full_stop
 from policies.decide import REMEMBERED, CallScope, Subject
 from policies.limits.words import Measured, measure, wait
-from policies.models import Effect, Limit, Rule
+from policies.models import Limit, LimitEffect, Rule
 from registry.versions.search_index import risk
 
 PERIOD_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "month": 30 * 86_400}
@@ -62,7 +64,7 @@ class CompiledLimit:
     id: int
     name: str
     kind: str
-    effect: Effect
+    effect: LimitEffect
     shadow: bool
     amount: Decimal
     period: str
@@ -95,10 +97,17 @@ class CompiledLimit:
         """Why a call is too much, for agents and on cards."""
         if why:
             return _("Limit “%(limit)s”: %(why)s") % {"limit": self.name, "why": why}
-        parts = [self.reached, self.reason]
-        if self.effect == Effect.DENY:
+        parts = [self.reached, with_full_stop(self.reason)]
+        if self.effect == LimitEffect.DENY:
             parts.append(self._when(wait_s))
+        if self.effect == LimitEffect.WARN:
+            parts.append(_("This is only a warning."))
         return " ".join(part for part in parts if part)
+
+    @property
+    def lets_run(self) -> bool:
+        """Whether a call that is too much runs all the same."""
+        return self.shadow or self.effect == LimitEffect.WARN
 
     @property
     def lacks_cost(self) -> str:
@@ -140,9 +149,25 @@ class LimitReached:
         return self.limit.sentence(self.wait_s, self.why)
 
     @property
+    def warning(self) -> dict[str, Any]:
+        """For the agent of a call that runs all the same. `after_s`: None where nobody can say
+        when there will be room."""
+        after_s = None if self.wait_s is None else math.ceil(self.wait_s)
+        return {"name": self.limit.name, "said": self.sentence, "after_s": after_s}
+
+    @property
+    def problem(self) -> str:
+        """Which of the three: nobody can say its cost, it alone is too much, or there is no room
+        now."""
+        if self.why:
+            return "cost"
+        never = self.wait_s is None and self.limit.kind != Limit.Kind.CONCURRENCY
+        return "size" if never else "room"
+
+    @property
     def is_hopeless(self) -> bool:
         """The same call will be too much for ever."""
-        return bool(self.why) or (self.wait_s is None and self.limit.kind != Limit.Kind.CONCURRENCY)
+        return self.problem != "room"
 
 
 class TakenUses(NamedTuple):
@@ -207,7 +232,7 @@ def compiled(limit: Limit) -> CompiledLimit:
         id=limit.pk,
         name=limit.name,
         kind=limit.kind,
-        effect=Effect(limit.effect),
+        effect=LimitEffect(limit.effect),
         shadow=limit.mode == Rule.Mode.SHADOW,
         amount=limit.amount,
         period=limit.period,

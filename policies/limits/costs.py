@@ -12,6 +12,8 @@ from core.strict_json import Ambiguous
 from policies.limits.compiled import CompiledLimit
 from policies.models import Limit
 
+# Instead of a member's name: the bytes of the result.
+SIZE = ("$size",)
 # As far as budgets count; what is smaller is rounded up.
 SMALLEST = Decimal("0.000001")
 MOST = Decimal(10) ** 18
@@ -29,7 +31,7 @@ def cost_of(limit: CompiledLimit, arguments: bytes) -> Decimal | None:
 
 
 class ResultCost(NamedTuple):
-    """The member of a result that says what the call cost, for a limit."""
+    """The member of a result that says what the call cost, for a limit; or SIZE."""
 
     limit_id: int
     path: tuple[str, ...]
@@ -41,12 +43,22 @@ def result_costs(limits: Iterable[CompiledLimit]) -> tuple[ResultCost, ...]:
 
 def costs_in(result: bytes, costs: Iterable[ResultCost]) -> dict[str, str]:
     """By the limit's id, as decimals are written; without those that the result does not say."""
-    try:
-        found = exact_json.loads(result)
-    except (Ambiguous, ValueError, RecursionError):
-        return {}
-    amounts = ((one.limit_id, _amount(found, one.path)) for one in costs)
+    wanted = tuple(costs)
+    is_read = any(one.path != SIZE for one in wanted)
+    found = _parsed(result) if is_read else None
+    amounts = (
+        (one.limit_id, len(result) if one.path == SIZE else _amount(found, one.path))
+        for one in wanted
+    )
     return {str(limit_id): str(amount) for limit_id, amount in amounts if amount is not None}
+
+
+def _parsed(result: bytes) -> Any:
+    """Returns None for what two readers could read differently."""
+    try:
+        return exact_json.loads(result)
+    except (Ambiguous, ValueError, RecursionError):
+        return None
 
 
 def _amount(document: Any, path: Iterable[str]) -> Decimal | None:

@@ -14,10 +14,13 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Agent
 from policies.limits.compiled import emission_s
+from policies.limits.settling import settled_counters
 from policies.limits.words import number, shown_measure
 from policies.models import Limit, LimitCounter
+from registry.models import Tool, Toolset
 
 SHOWN = 50
+MOST_SHARED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,38 @@ def count_counters(limit: Limit) -> int:
 
 
 def of_agent(agent: Agent) -> list[LimitUsage]:
-    """Usage of limits that are counted for the agent or its owner."""
+    """Usage of limits that are counted for the agent or its owner, and of counts that it shares
+    with others."""
     own = Q(agent_id=agent.pk) | Q(agent_id=None, person_id=agent.owner_id)
-    return _usages(LimitCounter.objects.filter(own).exclude(limit__mode="off"))
+    found = own | Q(pk__in=_shared_with(agent))
+    return _usages(LimitCounter.objects.filter(found).exclude(limit__mode="off"))
+
+
+def _shared_with(agent: Agent) -> list[int]:
+    """Counters of what its toolsets have, of limits that cover its calls."""
+    groups = agent.owner.groups.all()
+    covers = Q(limit__agents=None) | Q(limit__agents=agent)
+    covers &= Q(limit__owner_groups=None) | Q(limit__owner_groups__in=groups)
+    shared = LimitCounter.objects.filter(covers, agent_id=None, person_id=None).distinct()
+    within = _parts_of(agent)
+    newest = shared.order_by("-pk").values_list("pk", "key")[:MOST_SHARED]
+    return [pk for pk, key in newest if within.issuperset(key.split())]
+
+
+def _parts_of(agent: Agent) -> set[str]:
+    """Parts of keys that its calls may have (policies/limits/compiled.py)."""
+    toolsets = Toolset.objects.filter(agents=agent)
+    tools = Tool.objects.filter(Q(toolsets__in=toolsets) | Q(server__toolsets__in=toolsets))
+    found = {f"toolset:{slug}" for slug in toolsets.values_list("slug", flat=True)}
+    for tool_id, server_id in tools.values_list("pk", "server_id"):
+        found |= {f"tool:{tool_id}", f"server:{server_id}"}
+    return found | {f"risk:{one}" for one in Tool.Risk.values}
 
 
 def _usages(counters: models.QuerySet[LimitCounter]) -> list[LimitUsage]:
-    return [of_counter(one) for one in counters.select_related("limit").order_by("-pk")[:SHOWN]]
+    """Usage as the next calls would find it."""
+    shown = counters.select_related("limit").order_by("-pk")[:SHOWN]
+    return [of_counter(one) for one in settled_counters(list(shown))]
 
 
 def of_counter(counter: LimitCounter, now: datetime | None = None) -> LimitUsage:

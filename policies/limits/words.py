@@ -60,9 +60,10 @@ def _measure(
         case Limit.Kind.COST:
             much = _("%(n)s %(unit)s") % said
         case Limit.Kind.REPEATS:
-            return _("%(n)s identical calls in a row") % said
+            calls = ngettext("%(n)s identical call in a row", "%(n)s identical calls in a row", n)
+            return calls % said
         case _other:
-            return _("%(n)s failures in a row") % said
+            return ngettext("%(n)s failure in a row", "%(n)s failures in a row", n) % said
     return _("%(much)s per %(period)s") % {"much": much, "period": period}
 
 

@@ -22,6 +22,15 @@ AMOUNT_MAX = Decimal(1_000_000_000_000)
 MOST_MINUTES = 7 * 24 * 60
 
 
+class LimitEffect(models.TextChoices):
+    """The effect of a limit on a call that is too much; never allow."""
+
+    # It runs, and its agent is told.
+    WARN = "warn", _("Warn")
+    ASK = Effect.ASK.value, Effect.ASK.label
+    DENY = Effect.DENY.value, Effect.DENY.label
+
+
 class LimitQuerySet(models.QuerySet["Limit"]):
     def in_use(self) -> Self:
         return self.exclude(mode=Rule.Mode.OFF)
@@ -62,12 +71,7 @@ class Limit(models.Model):
     mode = models.CharField(
         _("mode"), max_length=7, choices=Rule.Mode.choices, default=Rule.Mode.ENFORCE
     )
-    # Of a call that is too much; never allow.
-    effect = models.CharField(
-        _("effect"),
-        max_length=5,
-        choices=[(Effect.ASK.value, Effect.ASK.label), (Effect.DENY.value, Effect.DENY.label)],
-    )
+    effect = models.CharField(_("effect"), max_length=5, choices=LimitEffect)
     kind = models.CharField(_("what is counted"), max_length=11, choices=Kind)
     amount = models.DecimalField(
         _("at most"),
@@ -129,7 +133,8 @@ class Limit(models.Model):
         ordering = ["name"]
         constraints = [
             models.CheckConstraint(
-                name="policies_limit_never_allows", condition=models.Q(effect__in=["ask", "deny"])
+                name="policies_limit_never_allows",
+                condition=models.Q(effect__in=["warn", "ask", "deny"]),
             ),
             models.CheckConstraint(name="policies_limit_amount", condition=models.Q(amount__gt=0)),
             models.CheckConstraint(

@@ -1,9 +1,5 @@
 -- Shares of a rate: gateways take several at once and spend them without asking again.
 
--- Its results became others.
-DROP FUNCTION IF EXISTS policies_lease(
-    bigint, text, text, bigint, bigint, float, float, float, float);
-
 -- As much of a limit's rate as is wanted and left, at fewest `fewest` or nothing (GCRA: the theoretical
 -- arrival time of the next use moves on with each). `wait_s`: when `fewest` will be left; NULL: never.
 -- `ahead_s`: how far ahead the count was before.

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
 from core.http import page
+from policies.coverage import why_covers_nothing
 from policies.forms.limits import LimitForm
 from policies.limits import services, usage
 from policies.limits.words import shown_measure
@@ -43,6 +44,7 @@ def limit(request: HttpRequest, pk: int) -> HttpResponse:
         "managed_by": managed.source_of(managed.LIMITS),
         "limit": shown,
         "measure": shown_measure(shown),
+        "covers_nothing": why_covers_nothing(shown),
         "usages": usage.of_limit(shown),
     }
     return render(request, "policies/limit.html", context)

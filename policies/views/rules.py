@@ -13,7 +13,15 @@ from django.utils.translation import gettext as _
 from accounts.http import ConsoleRequest
 from core.http import page
 from policies import drafts, picks, services
-from policies.coverage import MOST_TOOLS, covered_tools, nevers, shadows, unmet
+from policies.coverage import (
+    MOST_TOOLS,
+    covered,
+    covered_tools,
+    nevers,
+    published_methods,
+    shadows,
+    unmet,
+)
 from policies.drafts import TEMPLATES, RuleDraft, RuleTemplate
 from policies.feasibility import why_unmeetable
 from policies.forms.rules import RuleForm
@@ -35,12 +43,13 @@ def rules(request: HttpRequest) -> HttpResponse:
     shown = list(Rule.objects.in_order().prefetch_related("agents", "owner_groups"))
     never, able, tools = nevers(shown), deciders(), covered_tools(shown)
     unmeetable = unmet(shown, able, tools)
+    overlaps = shadows(shown, tools, published_methods())
     context = {
         "section": "rules",
         "managed_by": managed.source_of(managed.RULES),
         "rules": [
             (rule, overlap, never.get(rule.pk, ""), unmeetable.get(rule.pk, ""))
-            for rule, overlap in zip(shown, shadows(shown, tools), strict=True)
+            for rule, overlap in zip(shown, overlaps, strict=True)
         ],
         "strictness": dict(Effect.choices),
         "nobody": why_unmeetable(DEFAULT, able),
@@ -170,7 +179,8 @@ def _coverage(
     if patterns["hint"] not in Rule.Hint.values:
         patterns["hint"] = ""
     (tools,) = covered_tools([Rule(**patterns)]).values()
-    found: dict[str, Any] = {"covers": len(tools), "most": MOST_TOOLS}
+    number = covered(tools, published_methods())
+    found: dict[str, Any] = {"covers": number, "is_cut": sum(number) == MOST_TOOLS}
     if tools and request.user.has_perm("calls.view_call"):
         found["calls"] = count_calls(tools, agents_of(chosen["agents"], chosen["owner_groups"]))
     return found

@@ -13,6 +13,7 @@ from core.http import page
 from core.text import revealed
 from policies.picks import exposed_tools
 from policies.simulate import SimulationRefused, suppose
+from registry.models import Toolset
 
 # A page is asked by GET: addresses end somewhere.
 ARGUMENTS_MAX = 4000
@@ -39,12 +40,15 @@ def _context(request: ConsoleRequest, tool: str) -> dict[str, Any]:
         "agent": agent,
         "tool": tool,
         "arguments": request.GET.get("arguments", "")[:ARGUMENTS_MAX],
+        "toolset": request.GET.get("toolset", ""),
+        "toolsets": list(Toolset.objects.order_by("slug").values_list("slug", flat=True)),
     }
     return context | _answer(context) if agent and tool else context
 
 
 def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     try:
-        return {"explained": suppose(asked["agent"], asked["tool"], asked["arguments"])}
+        by = (asked["agent"], asked["tool"], asked["arguments"])
+        return {"explained": suppose(*by, toolset=asked["toolset"])}
     except SimulationRefused as error:
         return {"error": revealed(str(error))}

@@ -20,7 +20,7 @@ from core.english import gettext as _
 from core.errors import CountersignError
 from registry.credentials import clients, credential_store, token_endpoint
 from registry.credentials.authorization_server import SignInFailed
-from registry.models import Server, ServerClient, ServerCredential
+from registry.models import CredentialOwner, Server, ServerClient, ServerCredential
 
 PENDING = "at_servers"
 VALID_S = 600
@@ -37,9 +37,10 @@ class PendingConnection:
     """A connection on its way, kept in the session under its state."""
 
     server_id: int
-    # Whoever began it; and whose the credential will be, nobody's for the installation's.
+    # Whoever began it; and whose the credential will be, as CredentialOwner has it.
     by: int
-    person: int | None
+    kind: str
+    owner: int | None
     # The registration that it was begun with, whose secret and verifier go to no other issuer.
     client: int
     issuer: str
@@ -49,18 +50,19 @@ class PendingConnection:
     begun: int
 
 
-def begin(request: HttpRequest, server: Server, person: User | None) -> str:
+def begin(request: HttpRequest, server: Server, owner: CredentialOwner) -> str:
     """The URL at the authorization server. Raises SignInFailed."""
     assert isinstance(request.user, User)
     client = clients.prepared(server)
-    before = ServerCredential.objects.of(server.pk, person.pk if person else None).first()
+    before = ServerCredential.objects.of(server.pk, owner).first()
     more = [*before.scopes, *before.wanted_scopes] if before else []
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
     scopes = clients.wanted_scopes(client, more)
     pending = PendingConnection(
         server_id=server.pk,
         by=request.user.pk,
-        person=person.pk if person else None,
+        kind=owner.kind,
+        owner=owner.pk,
         client=client.pk,
         issuer=client.issuer,
         client_id=client.client_id,
@@ -93,8 +95,8 @@ def finish(request: HttpRequest, server_id: int) -> ServerCredential:
     there = clients.redirect_uri(server_id)
     tokens = token_endpoint.redeem(client, code=code, verifier=pending.verifier, redirect_uri=there)
     assert isinstance(request.user, User)
-    person = request.user if pending.person is not None else None
-    return credential_store.connect_tokens(client, person, tokens, pending.scopes, by=request.user)
+    owner = CredentialOwner(pending.kind, pending.owner)
+    return credential_store.connect_tokens(client, owner, tokens, pending.scopes, by=request.user)
 
 
 def _query(client: ServerClient, pending: PendingConnection, state: str) -> dict[str, str]:
@@ -124,9 +126,10 @@ def _take(request: HttpRequest) -> PendingConnection:
     pending = PendingConnection(**found)
     if not 0 <= time.time() - pending.begun <= VALID_S:
         raise AnswerRejected(_("This sign-in expired, or was used before. Begin again."))
-    if pending.by != request.user.pk or pending.person not in (None, request.user.pk):
+    is_own = pending.kind == "person"
+    if pending.by != request.user.pk or (is_own and pending.owner != request.user.pk):
         raise AnswerRejected(_("This browser was signed in as another user. Begin again."))
-    if pending.person is None and not request.user.has_perm("registry.change_server"):
+    if not is_own and not request.user.has_perm("registry.change_server"):
         raise AnswerRejected(_("You may no longer connect the account of this installation."))
     return pending
 

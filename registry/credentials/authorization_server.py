@@ -74,10 +74,10 @@ def discover(url: str) -> AuthorizationServer:
     issuers = _texts(found.get("authorization_servers"))
     scopes = scopes_in(challenged.get("scope", "")) or _texts(found.get("scopes_supported"))
     # Before RFC 9728, servers were their own authorization servers (MCP 2025-03-26).
-    issuer = issuers[0] if issuers else origin_of(url)
+    metadata = _metadata(url, issuers[0]) if issuers else _own_metadata(url)
     return AuthorizationServer(
         resource=str(found.get("resource") or url),
-        metadata=_metadata(url, issuer),
+        metadata=metadata,
         scopes=tuple(scopes[:SCOPES_MAX]),
     )
 
@@ -168,11 +168,28 @@ def _of_server(url: str, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _metadata(url: str, issuer: str) -> dict[str, Any]:
+    found = _published(url, issuer)
+    if found is None:
+        raise SignInFailed(_("The authorization server %s publishes no metadata.") % issuer[:200])
+    return found
+
+
+def _own_metadata(url: str) -> dict[str, Any]:
+    """Source: MCP 2025-03-26, basic/authorization, "Fallbacks for Servers without Metadata
+    Discovery": its clients always use PKCE."""
+    issuer = origin_of(url)
+    usual = {"authorization": "authorize", "token": "token", "registration": "register"}
+    endpoints = {f"{name}_endpoint": f"{issuer}/{path}" for name, path in usual.items()}
+    return _published(url, issuer) or {"issuer": issuer, **endpoints}
+
+
+def _published(url: str, issuer: str) -> dict[str, Any] | None:
+    """Raises SignInFailed where there is a document that cannot be used."""
     for place in _metadata_places(issuer):
         reply = ask(url, "GET", place, {})
         if reply.status == 200:
             return _checked(url, issuer, read_object(reply))
-    raise SignInFailed(_("The authorization server %s publishes no metadata.") % issuer[:200])
+    return None
 
 
 def _metadata_places(issuer: str) -> Iterator[str]:
@@ -194,17 +211,22 @@ def _checked(url: str, issuer: str, document: dict[str, Any]) -> dict[str, Any]:
     for name in ("authorization_endpoint", "token_endpoint"):
         if not isinstance(document.get(name), str):
             raise SignInFailed(_("The authorization server's metadata has no “%s”.") % name)
+    # Many servers write null for what they do not have.
+    said = {name: value for name, value in document.items() if value is not None}
     for name in ENDPOINTS:
-        if name in document:
-            _check_endpoint(url, name, document[name])
-    return {name: document[name] for name in _KEPT if name in document}
+        if name in said:
+            _check_endpoint(url, name, said[name])
+    return {name: said[name] for name in _KEPT if name in said}
 
 
 def _check_endpoint(server_url: str, name: str, url: Any) -> None:
     try:
         check_url(str(url), networks_for(server_url))
     except AddressRefused as error:
-        raise SignInFailed(f"{name}: {error}") from error
+        raise SignInFailed(
+            _("The authorization server's metadata names a “%(name)s” that cannot be used: %(why)s")
+            % {"name": name, "why": str(error)}
+        ) from error
 
 
 def _texts(value: Any) -> list[str]:

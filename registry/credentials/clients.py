@@ -30,7 +30,6 @@ from registry.models import Server, ServerClient, ServerCredential
 CALLBACK = "/connections/callback/%d/"
 DOCUMENT = "/connections/client/%d.json"
 _NAME = "Countersign"
-_OAUTH = (Server.SignIn.SHARED, Server.SignIn.PERSON)
 
 
 def redirect_uri(server_id: int) -> str:
@@ -62,6 +61,7 @@ def set_sign_in(
     there was is deleted: it may have been of another client. Raises SignInFailed and
     SecretRefused."""
     _check(server, mode, header=header)
+    wanted = Server.SignIn(mode)
     Server.objects.select_for_update().get(pk=server.pk)
     credential_store.remove(
         ServerCredential.objects.filter(server=server), by=by, reason=_("Set again.")
@@ -70,9 +70,11 @@ def set_sign_in(
     if mode:
         client = ServerClient.objects.create(
             server=server,
-            header=header if mode == Server.SignIn.KEY else "",
-            client_id=client_id if mode in _OAUTH else "",
-            registration=ServerClient.Registration.GIVEN if client_id and mode in _OAUTH else "",
+            header=header if wanted.takes_keys else "",
+            client_id="" if wanted.takes_keys else client_id,
+            registration=""
+            if wanted.takes_keys or not client_id
+            else ServerClient.Registration.GIVEN,
             scopes=authorization_server.scopes_in(scopes),
         )
         vault.seal_secret(client, client_secret if client.client_id else "")
@@ -119,7 +121,7 @@ def _check(server: Server, mode: str, *, header: str) -> None:
         raise SignInFailed(_("There is no such way to sign in."))
     if mode and not server.is_at_url:
         raise SignInFailed(_("Only servers at a URL can be signed in at."))
-    if mode == Server.SignIn.KEY:
+    if Server.SignIn(mode).takes_keys:
         secrets.check(server, headers={header: "key"}, credential="")
 
 

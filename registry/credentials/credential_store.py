@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.actors import By, acting
@@ -19,13 +19,31 @@ from registry.credentials import links, token_endpoint, vault
 from registry.credentials.authorization_server import SignInFailed, scopes_in
 from registry.credentials.locks import RENEWAL, alone
 from registry.credentials.token_endpoint import ServerTokens, TokenRejected
-from registry.models import Server, ServerClient, ServerCredential
+from registry.models import CredentialOwner, Server, ServerClient, ServerCredential
+from registry.models.credentials import ServerCredentialQuerySet
 
 log = logging.getLogger(__name__)
 
 # Renewed so long before it expires.
 EARLY = timedelta(seconds=30)
-SHARED = "shared"
+NOBODY = "shared"
+
+
+_SIGN_IN = {
+    "": _("An operator has to sign in at “%(server)s” first, at %(page)s."),
+    "person": _("%(person)s has to sign in at “%(server)s” first, at %(page)s."),
+    "team": _("An operator has to connect the team “%(name)s” at “%(server)s” first, at %(page)s."),
+    "agent": _(
+        "An operator has to connect the agent “%(name)s” at “%(server)s” first, at %(page)s."
+    ),
+}
+_NO_PERSON = _("The server is signed in at by each person, and this is nobody's.")
+_NO_OWNER = {
+    "team": _(
+        "“%(server)s” is called with the account of a team, and the agent acts for none: choose "
+        "one of its owner's teams on the agent's page."
+    ),
+}
 
 
 class CredentialMissing(CountersignError):
@@ -34,6 +52,10 @@ class CredentialMissing(CountersignError):
     def __init__(self, sentence: str, page: str = "") -> None:
         super().__init__(sentence)
         self.page = page
+
+
+class ScopesMissing(CredentialMissing):
+    """The credential opens less than the server wants: its sentence names the scopes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +69,28 @@ class OpenCredential:
 
 @transaction.atomic
 def connect_tokens(
-    client: ServerClient, person: User | None, tokens: ServerTokens, asked: list[str], *, by: By
+    client: ServerClient, owner: CredentialOwner, tokens: ServerTokens, asked: list[str], *, by: By
 ) -> ServerCredential:
     """Takes the place of the credential before, if there was one."""
     values = {"access": tokens.access, "refresh": tokens.refresh}
     scopes = asked if tokens.scopes is None else tokens.scopes
-    row = _anew(client, person, expires_at=tokens.expires_at, scopes=scopes, issuer=client.issuer)
+    row = _anew(client, owner, expires_at=tokens.expires_at, scopes=scopes, issuer=client.issuer)
     return _connected(client, row, values, by=by)
 
 
 @transaction.atomic
-def connect_key(client: ServerClient, person: User, key: str, *, by: By) -> ServerCredential:
-    """The person's own key for the header that the operator chose."""
-    return _connected(client, _anew(client, person), {"key": key}, by=by)
+def connect_key(
+    client: ServerClient, owner: CredentialOwner, key: str, *, by: By
+) -> ServerCredential:
+    """The owner's own key for the header that the operator chose."""
+    return _connected(client, _anew(client, owner), {"key": key}, by=by)
 
 
-def current(server_id: int, person_id: int | None) -> OpenCredential:
+def current(server_id: int, owner: CredentialOwner) -> OpenCredential:
     """Renewed first if it expires now. Raises CredentialMissing and SignInFailed."""
-    row = _usable(server_id, person_id)
+    row = _usable(server_id, owner)
     if row is None:
-        raise missing(server_id, person_id)
+        raise missing(server_id, owner)
     is_old = row.expires_at is not None and row.expires_at - timezone.now() < EARLY
     opened = _opened(row)
     if not is_old or not opened.can_be_renewed:
@@ -74,18 +98,43 @@ def current(server_id: int, person_id: int | None) -> OpenCredential:
     try:
         return renew(row.pk, row.generation)
     except TokenRejected:
-        raise missing(server_id, person_id) from None
+        raise missing(server_id, owner) from None
 
 
-def is_connected(server_id: int, person_id: int | None) -> bool:
-    return _usable(server_id, person_id) is not None
+def for_discovery(server: Server) -> OpenCredential:
+    """The shared one, or the one of the server's owner; of teams and agents, the first connected.
+    Raises CredentialMissing and SignInFailed."""
+    owner = CredentialOwner(server.credential_of, server.owner_id if server.credential_of else None)
+    if owner.kind in ("team", "agent"):
+        rows = ServerCredential.objects.usable().filter(server=server).with_owners()
+        first = rows.order_by("connected_at").first()
+        owner = first.owner if first else owner._replace(pk=0)
+    return current(server.pk, owner)
+
+
+def facts(server_id: int, owner: CredentialOwner) -> dict[str, Any] | None:
+    """Which credential a call would carry, for entries, and never its value; None: there is
+    none."""
+    row = _usable(server_id, owner)
+    return None if row is None else facts_of(row)
+
+
+def facts_of(row: ServerCredential) -> dict[str, Any]:
+    said = {"id": row.pk, "generation": row.generation}
+    return {**said, "issuer": row.issuer} if row.issuer else said
 
 
 def renew(pk: int, generation: int) -> OpenCredential:
     """The credential after this generation: by one process at a time, and once for all who hold the
     old one. Raises TokenRejected, after which it is ended, SignInFailed and CredentialMissing."""
     with alone(RENEWAL, pk):
-        row = ServerCredential.objects.usable().filter(pk=pk).select_related("server").first()
+        row = (
+            ServerCredential.objects.usable()
+            .filter(pk=pk)
+            .with_owners()
+            .select_related("server")
+            .first()
+        )
         if row is None:
             raise CredentialMissing(_("The credential is gone."))
         if row.generation != generation:
@@ -126,9 +175,10 @@ def want_scopes(row: ServerCredential, scope: str) -> None:
 
 
 @transaction.atomic
-def remove(rows: QuerySet[ServerCredential], *, by: By, reason: str = "") -> int:
+def remove(rows: ServerCredentialQuerySet, *, by: By, reason: str = "") -> int:
     """Deletes credentials, and revokes them at their authorization servers after the commit."""
-    gone = list(rows.select_for_update(of=("self",)).select_related("server__client", "person"))
+    locked = rows.select_for_update(of=("self",)).with_owners()
+    gone = list(locked.select_related("server__client"))
     for row in gone:
         # It opens what is sealed to the row, which has no key once it is deleted.
         transaction.on_commit(_Revocation(row))
@@ -143,26 +193,44 @@ def remove(rows: QuerySet[ServerCredential], *, by: By, reason: str = "") -> int
     return len(gone)
 
 
-def missing(server_id: int, person_id: int | None) -> CredentialMissing:
+def missing(server_id: int, owner: CredentialOwner) -> CredentialMissing:
     server = Server.objects.get(pk=server_id)
-    page = links.page_of(server, person_id)
-    said = {"server": server.slug, "page": page}
-    if person_id is None:
-        sentence = _("An operator has to sign in at “%(server)s” first, at %(page)s.")
+    page = links.page_of(server, owner)
+    if owner.pk == 0:
+        said = {"server": server.slug}
+        return CredentialMissing(_NO_OWNER.get(owner.kind, _NO_PERSON) % said)
+    named = {"server": server.slug, "page": page, "name": owner.name}
+    if owner.kind == "person" and owner.pk:
+        named["person"] = User.objects.get(pk=owner.pk).username
+    return CredentialMissing(_SIGN_IN[owner.kind] % named, page)
+
+
+def lacks_scopes(row: ServerCredential, scope: str) -> ScopesMissing:
+    """`scope`: as the server's challenge names them."""
+    page = links.page_of(row.server, row.owner)
+    said = {"server": row.server.slug, "scope": " ".join(scopes_in(scope)), "page": page}
+    if row.person:
+        said["person"] = row.person.username
+        sentence = _("“%(server)s” asks for “%(scope)s”: %(person)s has to allow it at %(page)s.")
     else:
-        said["person"] = User.objects.get(pk=person_id).username
-        sentence = _("%(person)s has to sign in at “%(server)s” first, at %(page)s.")
-    return CredentialMissing(sentence % said, page)
+        sentence = _("“%(server)s” asks for “%(scope)s”: an operator has to allow it at %(page)s.")
+    return ScopesMissing(sentence % said, page)
+
+
+def wants_consent(server_id: int, owner: CredentialOwner) -> bool:
+    """Whether there is no credential, or the server asked for more than it opens."""
+    row = _usable(server_id, owner)
+    return row is None or bool(row.wanted_scopes)
 
 
 def owner_name(row: ServerCredential) -> str:
     """The name in entries, rules and cards; never the credential itself."""
-    return row.person.username if row.person else SHARED
+    return row.owner.label or NOBODY
 
 
-def _usable(server_id: int, person_id: int | None) -> ServerCredential | None:
-    rows = ServerCredential.objects.usable().of(server_id, person_id)
-    return rows.select_related("server").first()
+def _usable(server_id: int, owner: CredentialOwner) -> ServerCredential | None:
+    rows = ServerCredential.objects.usable().of(server_id, owner)
+    return rows.with_owners().select_related("server").first()
 
 
 def _opened(row: ServerCredential) -> OpenCredential:
@@ -170,7 +238,7 @@ def _opened(row: ServerCredential) -> OpenCredential:
     try:
         values = vault.open_values(row)
     except vault.NotOpened as error:
-        said = missing(row.server_id, row.person_id)
+        said = missing(row.server_id, row.owner)
         raise CredentialMissing(f"{error} {said}", said.page) from error
     if "key" in values:
         client = ServerClient.objects.get(server_id=row.server_id)
@@ -179,15 +247,16 @@ def _opened(row: ServerCredential) -> OpenCredential:
     return OpenCredential(row, headers, can_be_renewed=bool(values.get("refresh")))
 
 
-def _anew(client: ServerClient, person: User | None, **values: object) -> ServerCredential:
+def _anew(client: ServerClient, owner: CredentialOwner, **values: object) -> ServerCredential:
     """Raises SignInFailed where the sign-in was set anew, perhaps for another address, while
     somebody waited for the network."""
     Server.objects.select_for_update().get(pk=client.server_id)
     same = {"pk": client.pk, "issuer": client.issuer, "client_id": client.client_id}
     if not ServerClient.objects.filter(**same, server__enabled=True).exists():
         raise SignInFailed(_("The server's sign-in was changed in the meantime. Begin again."))
-    ServerCredential.objects.of(client.server_id, person.pk if person else None).delete()
-    return ServerCredential.objects.create(server=client.server, person=person, **values)
+    ServerCredential.objects.of(client.server_id, owner).delete()
+    owned = {f"{owner.kind}_id": owner.pk} if owner.kind else {}
+    return ServerCredential.objects.create(server=client.server, **owned, **values)
 
 
 def _connected(

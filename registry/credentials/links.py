@@ -5,18 +5,18 @@ from __future__ import annotations
 from django.conf import settings
 
 from core import seal
-from registry.models import Server
+from registry.models import CredentialOwner, Server
 
 _PURPOSE = "connection link"
 _SIZE = 16
 
 
-def page_of(server: Server, person_id: int | None) -> str:
+def page_of(server: Server, owner: CredentialOwner) -> str:
     """For an operator the page with the server's settings; no credential of theirs is meant."""
-    if person_id is None:
+    if owner.kind != "person" or owner.pk is None:
         return f"{settings.PUBLIC_URL}/servers/{server.slug}/sign-in/"
-    mark = seal.to_text(_mark(server, person_id))
-    return f"{settings.PUBLIC_URL}/connections/{server.slug}/{person_id}/{mark}/"
+    mark = seal.to_text(_mark(server, owner.pk))
+    return f"{settings.PUBLIC_URL}/connections/{server.slug}/{owner.pk}/{mark}/"
 
 
 def is_mark(server: Server, person_id: int, mark: str) -> bool:

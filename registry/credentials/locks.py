@@ -14,7 +14,7 @@ RENEWAL, REGISTRATION = 71004, 71005
 @contextmanager
 def alone(what: int, pk: int) -> Iterator[None]:
     with psycopg.connect(
-        settings.DATABASE_URL,
+        settings.DATABASE_DIRECT_URL,
         autocommit=True,
         connect_timeout=5,
         application_name="countersign credentials",

@@ -56,7 +56,7 @@ def _client_place(client: ServerClient) -> str:
 
 
 def _credential_place(one: ServerCredential) -> str:
-    bound = (one.pk, one.server_id, one.person_id or "", one.issuer, one.generation)
+    bound = (one.pk, one.server_id, one.nameless_owner.mark, one.issuer, one.generation)
     return "registry_servercredential|" + "|".join(map(str, bound))
 
 

@@ -92,7 +92,7 @@ async def _turn(server_id: int) -> AsyncIterator[None]:
     """Lets one discovery of a server run at a time; the next one waits, since it may need newer
     lists than those being read."""
     async with await psycopg.AsyncConnection.connect(
-        settings.DATABASE_URL,
+        settings.DATABASE_DIRECT_URL,
         autocommit=True,
         connect_timeout=5,
         application_name="countersign discovery",
@@ -197,9 +197,8 @@ def _target(server: Server) -> Target:
     """Raises Unreachable. Where each person has their own credential, its owner's is used."""
     reached = connection(server, Commands())
     if server.sign_in:
-        owner = server.owner_id if server.is_personal else None
         try:
-            found = credential_store.current(server.pk, owner)
+            found = credential_store.for_discovery(server)
         except CountersignError as error:
             raise Unreachable(str(error)) from error
         reached = reached.with_credential(found.row, found.headers)

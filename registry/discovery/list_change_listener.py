@@ -66,7 +66,7 @@ async def attend() -> None:
 
 async def _connect() -> Link:
     return await psycopg.AsyncConnection.connect(
-        settings.DATABASE_URL,
+        settings.DATABASE_DIRECT_URL,
         autocommit=True,
         connect_timeout=2,
         application_name="countersign attendant",

@@ -30,7 +30,7 @@ class DocumentForm(forms.Form):
         help_text=gettext_lazy("OpenAPI 3.0 or 3.1, as JSON or YAML."),
     )
     external_references = forms.BooleanField(
-        label=gettext_lazy("Fetch the other documents that it refers to"), required=False
+        label=gettext_lazy("Also fetch documents that it refers to"), required=False
     )
 
     description: ApiDescription

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.core.files.uploadedfile import UploadedFile
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from registry.forms.servers import command_choices
 from registry.pasting import slugged
 from registry.server_json import foreign_registry
-from registry.server_json.document import InputField, Package, Remote, ServerJson
+from registry.server_json.document import MAX_BYTES, InputField, Package, Remote, ServerJson
 
 
 class RegistrySearchForm(forms.Form):
@@ -31,18 +32,57 @@ class ServerJsonForm(forms.Form):
     document = forms.CharField(
         label=gettext_lazy("Or pasted"),
         required=False,
+        # A signature is about every byte.
+        strip=False,
         widget=forms.Textarea(attrs={"rows": 6, "class": "mono", "spellcheck": "false"}),
     )
 
+    bundle_file = forms.FileField(
+        label=gettext_lazy("Sigstore bundle"),
+        required=False,
+        help_text=gettext_lazy(
+            "A .sigstore.json that signs the file, or provenance of a package that it pins."
+        ),
+    )
+
     text: bytes
+    bundle: bytes
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         if bool(given.get("document_file")) == bool(given.get("document")):
             raise forms.ValidationError(_("Give the document in one of the two ways."))
         uploaded = given.get("document_file")
-        self.text = uploaded.read() if uploaded else given["document"].encode()
+        # Browsers send lines of a text with CRLF.
+        pasted = given["document"].replace("\r\n", "\n").encode()
+        self.text = uploaded.read() if uploaded else pasted
+        self.bundle = _read(given.get("bundle_file"))
         return given
+
+
+class SignatureForm(forms.Form):
+    """A bundle about a server that was imported."""
+
+    bundle_file = forms.FileField(label=gettext_lazy("Sigstore bundle"))
+    document_file = forms.FileField(
+        label=gettext_lazy("The server.json that was signed"),
+        required=False,
+        help_text=gettext_lazy("Not needed for provenance of the package."),
+    )
+
+    bundle: bytes
+    document: bytes
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        self.bundle = _read(given.get("bundle_file"))
+        self.document = _read(given.get("document_file"))
+        return given
+
+
+def _read(uploaded: UploadedFile[bytes] | None) -> bytes:
+    """Past any limit, so that a longer file is recognised as such."""
+    return uploaded.read(MAX_BYTES + 1) if uploaded else b""
 
 
 class ImportForm(forms.Form):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from registry.models import Server, ServerClient
+from accounts.models import Agent
+from accounts.teams import every_team
+from registry.models import CredentialOwner, Server, ServerClient
 
-_OAUTH = (Server.SignIn.SHARED, Server.SignIn.PERSON)
+_OWNERS: dict[str, Callable[[], Iterable[tuple[int, str]]]] = {
+    "team": lambda: every_team().values_list("pk", "name"),
+    "agent": lambda: Agent.objects.filter(enabled=True).values_list("pk", "name"),
+}
 
 
 class ServerSignInForm(forms.Form):
@@ -47,7 +53,7 @@ class ServerSignInForm(forms.Form):
         max_length=100,
         required=False,
         widget=forms.TextInput(attrs={"placeholder": "X-Api-Key"}),
-        help_text=gettext_lazy("For each person's own key: the header that it goes into."),
+        help_text=gettext_lazy("For keys of users, teams or agents: the header that they go into."),
     )
 
     @classmethod
@@ -63,11 +69,33 @@ class ServerSignInForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         mode = given.get("sign_in", "")
-        if mode == Server.SignIn.KEY and not given.get("header"):
-            self.add_error("header", _("Enter the header that people's keys go into."))
+        if mode.startswith("key-") and not given.get("header"):
+            self.add_error("header", _("Enter the header that keys go into."))
         if given.get("client_secret") and not given.get("client_id"):
             self.add_error("client_id", _("A client secret belongs to a client ID."))
         return given
+
+
+class OwnerForm(forms.Form):
+    """For which team or agent something is connected."""
+
+    owner = forms.ChoiceField()
+
+    def __init__(self, server: Server, posted: Any = None) -> None:
+        super().__init__(posted)
+        kind = server.credential_of
+        self._owners = {str(pk): name for pk, name in _OWNERS[kind]()} if kind in _OWNERS else {}
+        field = self.fields["owner"]
+        assert isinstance(field, forms.ChoiceField)
+        field.label = _("Agent") if kind == "agent" else _("Team")
+        field.choices = [("", _("Choose")), *self._owners.items()]
+        self._kind = kind
+
+    @property
+    def chosen(self) -> CredentialOwner:
+        """The form must be valid."""
+        pk = self.cleaned_data["owner"]
+        return CredentialOwner(self._kind, int(pk), self._owners[pk])
 
 
 class KeyForm(forms.Form):
@@ -78,3 +106,11 @@ class KeyForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
         error_messages={"invalid": gettext_lazy("The key is not printable ASCII on one line.")},
     )
+
+
+class OwnedKeyForm(KeyForm):
+    """The key of a team or an agent, which an operator enters."""
+
+    def __init__(self, posted: Any = None) -> None:
+        super().__init__(posted)
+        self.fields["key"].label = _("Key")

@@ -45,7 +45,9 @@ class ResultRulesForm(forms.ModelForm):  # type: ignore[type-arg]
             ),
             "result_max_bytes": _("Longer texts are cut, and say so. Empty: no separate limit."),
             "result_links": _("https://evil.example becomes hxxps://evil[.]example."),
-            "result_hosts": _("With a space between; *.example.org for all below example.org."),
+            "result_hosts": _(
+                "Separate them with spaces; *.example.org for all below example.org."
+            ),
             "result_marking": _(
                 "Delimiters around a text say that it comes from a tool and is no instruction."
             ),

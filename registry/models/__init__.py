@@ -1,7 +1,7 @@
 """Servers, what they offer, every version of it, and what agents are shown."""
 
 from registry.models.api_documents import ApiDocument
-from registry.models.credentials import ServerClient, ServerCredential
+from registry.models.credentials import CredentialOwner, ServerClient, ServerCredential
 from registry.models.icons import Icon
 from registry.models.items import Item, ItemVersion, Subscription
 from registry.models.managed import ManagedPart
@@ -9,6 +9,8 @@ from registry.models.registry_versions import RegistryVersion
 from registry.models.server_origins import ServerOrigin
 from registry.models.servers import Discovery, Server, usual_relays
 from registry.models.tools import (
+    HAS_METHOD,
+    IS_METHOD,
     NAME,
     Definition,
     Listing,
@@ -28,8 +30,11 @@ from registry.models.toolsets import (
 )
 
 __all__ = [
+    "HAS_METHOD",
+    "IS_METHOD",
     "NAME",
     "ApiDocument",
+    "CredentialOwner",
     "Definition",
     "Discovery",
     "Icon",

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.utils import timezone
+
+# Whose workflows sign in the name of a GitHub account.
+GITHUB_ISSUER = "https://token.actions.githubusercontent.com"
 
 
 class ServerOrigin(models.Model):
@@ -26,12 +31,32 @@ class ServerOrigin(models.Model):
     package = models.JSONField(default=dict)
     # The server's address then: a URL or a command.
     address = models.TextField()
+    # A verified one, with the digest of the document that it was verified for (`of`).
+    signature = models.JSONField(null=True)
 
     class Meta:
         default_permissions = ()
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
+
+    @property
+    def is_moved(self) -> bool:
+        return self.address != self.server.address
+
+    @property
+    def current_signature(self) -> dict[str, Any] | None:
+        """None where it was verified for another document, or the server is elsewhere now."""
+        known = self.signature
+        return known if known and known["of"] == self.digest and not self.is_moved else None
+
+    @property
+    def is_signed_by_publisher(self) -> bool:
+        """A workflow of the GitHub account that the namespace names."""
+        known, owner = self.current_signature, self.github_owner
+        if not known or not owner or known["issuer"] != GITHUB_ISSUER:
+            return False
+        return str(known["identity"]).lower().startswith(f"https://github.com/{owner}/")
 
     @property
     def github_owner(self) -> str:

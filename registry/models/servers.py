@@ -44,6 +44,14 @@ class Server(models.Model):
         SHARED = "oauth", _("Shared: one account, by OAuth")
         PERSON = "oauth-person", _("Personal: each user’s own account, by OAuth")
         KEY = "key-person", _("Personal: each user’s own key in a header")
+        TEAM = "oauth-team", _("Team: each team’s own account, by OAuth")
+        TEAM_KEY = "key-team", _("Team: each team’s own key in a header")
+        AGENT = "oauth-agent", _("Agent: each agent’s own account, by OAuth")
+        AGENT_KEY = "key-agent", _("Agent: each agent’s own key in a header")
+
+        @property
+        def takes_keys(self) -> bool:
+            return self.value.startswith("key-")
 
     class Revision(models.TextChoices):
         NEWEST = "", _("The newest that both sides know")
@@ -172,9 +180,14 @@ class Server(models.Model):
         return str(events) if self.by_events else self.get_transport_display()
 
     @property
-    def is_personal(self) -> bool:
-        """Calls carry the credential of the person on whose behalf the agent acts."""
-        return self.sign_in in (self.SignIn.PERSON, self.SignIn.KEY)
+    def credential_of(self) -> str:
+        """The kind of the owner whose credential a call carries: one of OWNERS in
+        registry/models/credentials.py; "": the installation."""
+        return self.sign_in.partition("-")[2]
+
+    @property
+    def takes_keys(self) -> bool:
+        return self.SignIn(self.sign_in).takes_keys
 
     @property
     def is_at_url(self) -> bool:

@@ -61,9 +61,19 @@ class Tag(models.Model):
         return self.name
 
 
+# Methods beside tools/call (registry/methods.py) have a slash in their names, and no tool has one.
+# Where tools are counted, methods are not among them.
+IS_METHOD = models.Q(name__contains="/")
+# The same, asked of a server about each of its tools.
+HAS_METHOD = models.Q(tools__name__contains="/")
+
+
 class ToolQuerySet(models.QuerySet["Tool"]):
     def for_catalogue(self) -> Self:
         return self.select_related("server", "published", "latest")
+
+    def without_methods(self) -> Self:
+        return self.exclude(IS_METHOD)
 
     def waiting(self) -> Self:
         return self.filter(state__in=[Tool.State.NEW, Tool.State.CHANGED])
@@ -259,6 +269,11 @@ class Tool(models.Model):
 
     def __str__(self) -> str:
         return self.exposed_name
+
+    @property
+    def is_method(self) -> bool:
+        """Whether it is a method beside tools/call, whose texts are ours (registry/methods.py)."""
+        return "/" in self.name
 
     @property
     def result_rules(self) -> ResultRules:

@@ -14,15 +14,23 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import orjson
 import yaml
+from yarl import URL
 
+from core import json_words, yaml_words
 from core.english import gettext as _
 from core.errors import CountersignError
 
 MAX_BYTES = 24 * 1024 * 1024
+# Of YAML; JSON has the reader's own limit.
+MAX_DEPTH = 200
 MAX_NODES = 3_000_000
+# Schemas and references that are read for all operations together: one that several operations
+# refer to counts for each. @octokit/openapi has a third of it.
+MAX_READ = 400_000
 MAX_OTHERS = 50
 MAX_JUMPS = 20
 _version = re.compile(r"3\.[01]\.\d+").match
+_LEADS_NOWHERE = _("The reference %s leads nowhere.")
 # Gets a document by its URL. Raises DocumentRefused.
 Fetch = Callable[[str], bytes]
 
@@ -68,6 +76,23 @@ _Loader.add_implicit_resolver(
 )
 
 
+@dataclass(slots=True)
+class ReadCount:
+    """How many schemas and references were read; few references can lead to many."""
+
+    number: int = 0
+
+    def add(self) -> None:
+        """Raises DocumentRefused."""
+        self.number += 1
+        if self.number > MAX_READ:
+            said = _(
+                "With what its references repeat, the document has more than %d schemas. "
+                "Leave out operations, or references that fan out."
+            )
+            raise DocumentRefused(said % MAX_READ)
+
+
 @dataclass(frozen=True, slots=True)
 class ApiDescription:
     """One parsed document with those that it refers to."""
@@ -76,6 +101,7 @@ class ApiDescription:
     # Where it was found, against which relative URLs are read.
     source: str = ""
     others: Mapping[str, Any] = field(default_factory=dict)
+    read_count: ReadCount = field(default_factory=ReadCount, compare=False)
 
     @property
     def is_3_0(self) -> bool:
@@ -95,12 +121,15 @@ class ApiDescription:
         raise UnresolvedReference(_("A reference leads in a circle."))
 
     def target(self, reference: str, document: str) -> Position:
-        """Where a reference in this document leads. Raises UnresolvedReference."""
-        address, pointer = urldefrag(reference)
+        """Where a reference in this document leads. Raises UnresolvedReference, DocumentRefused."""
+        self.read_count.add()
+        try:
+            address, pointer = urldefrag(reference)
+            joined = urljoin(document or self.source, address)
+        except ValueError:
+            raise UnresolvedReference(_LEADS_NOWHERE % reference[:200]) from None
         if address:
-            document = urljoin(document or self.source, address)
-            if document == self.source:
-                document = ""
+            document = "" if joined == self.source else joined
         if document and document not in self.others:
             said = _("It refers to another document, %s, which was not fetched.")
             raise UnresolvedReference(said % document[:200])
@@ -120,29 +149,54 @@ def read(data: bytes, *, source: str = "") -> ApiDescription:
     return ApiDescription(body, source)
 
 
-def parse(data: bytes) -> Any:
-    """The value of a JSON or YAML text. Raises DocumentRefused."""
+def check_length(data: bytes) -> None:
+    """Raises DocumentRefused."""
     if len(data) > MAX_BYTES:
         said = _("The document is larger than %d MiB.")
         raise DocumentRefused(said % (MAX_BYTES // 1024**2))
+
+
+def parse(data: bytes) -> Any:
+    """The value of a JSON or YAML text. Raises DocumentRefused."""
+    check_length(data)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
         if data.lstrip()[:1] in (b"{", b"["):
-            raise DocumentRefused(_("The document is not JSON: %s.") % error) from error
+            said = _("The document is not JSON (line %(line)d, column %(column)d: %(why)s).")
+            where = {"line": error.lineno, "column": error.colno}
+            raise DocumentRefused(said % (where | {"why": json_words.describe(error)})) from error
     return _of_yaml(data)
 
 
 def _of_yaml(data: bytes) -> Any:
     try:
-        value = yaml.load(data.decode(), Loader=_Loader)  # noqa: S506 a safe loader
+        text = data.decode()
+        _check_depth(text)
+        value = yaml.load(text, Loader=_Loader)  # noqa: S506 a safe loader
         _check_size(value)
         return orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
     except UnicodeDecodeError as error:
         raise DocumentRefused(_("The document is not UTF-8.")) from error
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+    except yaml.YAMLError as error:
+        said = _("The document is neither JSON nor YAML (line %(line)d: %(why)s).")
+        where = {"line": yaml_words.line_of(error), "why": yaml_words.describe(error)}
+        raise DocumentRefused(said % where) from error
+    except (TypeError, ValueError, RecursionError) as error:
         said = _("The document is neither JSON nor YAML: %s")
         raise DocumentRefused(said % str(error)[:300]) from error
+
+
+def _check_depth(text: str) -> None:
+    """A loader in C goes down as deep as the text does, and its process ends there."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ValueError(_("it is nested too deeply"))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def _check_size(value: Any) -> None:
@@ -185,8 +239,8 @@ def _elsewhere(value: Any, base: str) -> Iterator[str]:
         node = waiting.pop()
         if isinstance(node, dict):
             reference = node.get("$ref")
-            if isinstance(reference, str) and not reference.startswith("#"):
-                yield urljoin(base, urldefrag(reference)[0])
+            if isinstance(reference, str) and (other := reference.partition("#")[0]):
+                yield from filter(None, [_joined(base, other)])
             waiting += node.values()
         elif isinstance(node, list):
             waiting += node
@@ -200,10 +254,21 @@ def _pointed(node: Any, pointer: str, reference: str) -> Any:
         elif isinstance(node, dict) and name in node:
             node = node[name]
         else:
-            raise UnresolvedReference(_("The reference %s leads nowhere.") % reference[:200])
+            raise UnresolvedReference(_LEADS_NOWHERE % reference[:200])
     if pointer and not pointer.startswith("/"):
-        raise UnresolvedReference(_("The reference %s leads nowhere.") % reference[:200])
+        raise UnresolvedReference(_LEADS_NOWHERE % reference[:200])
     return node
+
+
+def _joined(base: str, url: str) -> str:
+    """ "" where it is no URL."""
+    try:
+        joined = urljoin(base, url)
+        # Its name and its port are read by this alone.
+        URL(joined).host  # noqa: B018
+        return joined
+    except ValueError:
+        return ""
 
 
 def base_urls(description: ApiDescription) -> list[str]:
@@ -221,7 +286,7 @@ def base_url(server: Any, source: str) -> str:
     for name, variable in (variables if isinstance(variables, dict) else {}).items():
         if isinstance(variable, dict):
             url = url.replace(f"{{{name}}}", str(variable.get("default", "")))
-    joined = urljoin(source, url)
+    joined = _joined(source, url)
     return joined.rstrip("/") if joined.startswith(("https://", "http://")) else ""
 
 

@@ -37,8 +37,8 @@ from registry.openapi.operations import (
     EFFECTS,
     ApiOperation,
     default_effect,
-    list_operations,
 )
+from registry.openapi.reading_process import as_json, read_operations
 from registry.upstream import ServerListing
 
 # A large document takes its server a while.
@@ -74,12 +74,12 @@ def fetch_document(url: str, networks: Sequence[str] | None = None) -> bytes:
     if reply.status != 200:
         said = _("%(url)s answers with status %(status)d.")
         raise DocumentRefused(said % {"url": url[:200], "status": reply.status})
-    return reply.body
+    return as_json(reply.body)
 
 
 def read_input(given: DocumentInput) -> ApiDescription:
     """Raises DocumentRefused."""
-    text = given.text if not given.url else fetch_document(given.url)
+    text = as_json(given.text) if not given.url else fetch_document(given.url)
     description = read(text, source=given.url)
     if given.external_references:
         description = with_others(description, partial(fetch_document, networks=_reach(given.url)))
@@ -216,7 +216,12 @@ def listing(server: Server) -> ServerListing:
 def _info(description: ApiDescription) -> dict[str, str]:
     info = description.body.get("info")
     info = info if isinstance(info, dict) else {}
-    return {"name": str(info.get("title") or ""), "version": str(info.get("version") or "")}
+    title, version = info.get("title"), info.get("version")
+    return {
+        "name": title if isinstance(title, str) else "",
+        # YAML reads 1.0 as a number.
+        "version": str(version) if isinstance(version, str | int | float) else "",
+    }
 
 
 def _operations(
@@ -225,15 +230,13 @@ def _operations(
     server: Server,
     only: Collection[str] | None = None,
 ) -> list[ApiOperation]:
-    return list(
-        list_operations(
-            description,
-            slug=server.slug,
-            base=server.url,
-            known=document.names,
-            effects=document.chosen,
-            only=only,
-        )
+    return read_operations(
+        description,
+        slug=server.slug,
+        base=server.url,
+        known=document.names,
+        effects=document.chosen,
+        only=only,
     )
 
 

@@ -15,7 +15,12 @@ import orjson
 from core.english import gettext as _
 from registry.openapi.document import ApiDescription, Position, UnresolvedReference, base_url
 from registry.openapi.naming import name_operations
-from registry.openapi.parameters import JSON, NotCallable, OperationArguments
+from registry.openapi.parameters import (
+    JSON,
+    NotCallable,
+    OperationArguments,
+    is_media_type,
+)
 from registry.openapi.schemas import SchemaWriter
 from registry.schemas import compiled, definitions
 
@@ -250,6 +255,7 @@ class _ResultSchema:
 
 def _accepted(kinds: list[str]) -> str:
     """The Accept field: JSON where there is any."""
+    kinds = [kind for kind in kinds if is_media_type(kind)]
     json_kinds = list(dict.fromkeys(kind for kind in kinds if JSON.match(kind)))
     if json_kinds:
         return ", ".join(json_kinds[:3])

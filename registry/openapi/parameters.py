@@ -13,6 +13,7 @@ from core.english import gettext as _
 from core.errors import CountersignError
 from registry.openapi.document import ApiDescription, Position
 from registry.openapi.schemas import SchemaWriter
+from registry.upstream.transport.api_request import leads_elsewhere
 
 BODY = "body"
 # "they SHALL be ignored" (Parameter Object); the others are the client's own.
@@ -20,8 +21,17 @@ IGNORED_HEADERS = {"accept", "content-type", "authorization"}
 OWN_HEADERS = {
     *("accept-encoding", "connection", "content-encoding", "content-length", "cookie", "expect"),
     *("forwarded", "host", "keep-alive", "origin", "proxy-authorization", "te", "trailer"),
-    *("transfer-encoding", "upgrade", "user-agent"),
+    *("transfer-encoding", "upgrade", "user-agent", "via"),
+    # By which a request would be another one, or another client's.
+    *("x-http-method", "x-http-method-override", "x-method-override", "x-original-url"),
+    *("x-real-ip", "x-rewrite-url"),
 }
+OWN_PREFIXES = ("proxy-", "x-forwarded-")
+# Source: RFC 9110, 5.6.2 and 8.3.1.
+_is_token = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+is_media_type = re.compile(
+    r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:[ \t]*;[\t\x20-\x7e]*)?"
+).fullmatch
 STYLES = {
     "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
@@ -31,6 +41,10 @@ STYLES = {
 JSON = re.compile(r"application/(?:json|[a-z0-9.+-]+\+json)\Z")
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
+# It would end the path, begin with another host, or break a line, now or once it is decoded.
+_NO_PATH = re.compile(
+    r"\A//|[\x00-\x1f\x7f-\x9f\\?#]|%(?![0-9A-Fa-f]{2})|%(?:[01][0-9A-Fa-f]|7[Ff])"
+)
 _plain = re.compile(r"[^A-Za-z0-9_.-]+").sub
 
 
@@ -75,7 +89,12 @@ class OperationArguments:
             self._read_parameter(where, name, parameter)
 
     def check_path(self, path: str) -> None:
-        """Raises NotCallable for a variable of the path that nothing fills."""
+        """Raises NotCallable for a path that is none of HTTP, and for a variable of it that nothing
+        fills."""
+        if _NO_PATH.search(path) or leads_elsewhere(path):
+            raise NotCallable(
+                _("Its path holds “..”, “?”, “#”, “\\” or something else that no path may have.")
+            )
         filled = {one["name"] for one in self.plan if one["in"] == "path"}
         missing = sorted(set(re.findall(r"\{([^{}]*)\}", path)) - filled)
         if missing:
@@ -88,22 +107,39 @@ class OperationArguments:
         is_required = node.get("required") is True or where == "path"
         if where == "header" and name.lower() in IGNORED_HEADERS:
             return
-        if where == "header" and name.lower() in OWN_HEADERS:
-            if is_required:
-                raise NotCallable(_("It needs the header “%s”, which is ours.") % name[:100])
-            self.notes.append(_("The header “%s” is left out: it is ours.") % name[:100])
+        if where == "header" and not self._may_be_sent(name, is_required):
             return
         argument = self._free_name(name, where)
         step = {"argument": argument, "name": name, "in": where}
         step |= self._style(name, where, node)
         schema = self._parameter_schema(parameter)
         said = node.get("description")
-        if isinstance(said, str) and said and isinstance(schema, dict):
-            schema = {**schema, "description": said[:1000]}
+        said = said if isinstance(said, str) else ""
+        if argument != name:
+            # What the API calls it may be all that tells what it is for.
+            said = f"{name[:200]}: {said}" if said else name[:200]
+        if said and schema is not False:
+            schema = {**({} if schema is True else schema), "description": said[:1000]}
         self.properties[argument] = schema
         if is_required:
             self.required.append(argument)
         self.plan.append(step)
+
+    def _may_be_sent(self, header: str, is_required: bool) -> bool:
+        """Raises NotCallable for a header that the operation needs."""
+        shown = header[:100]
+        if not _is_token(header):
+            needed = _("It needs the header “%s”, whose name no header can have.")
+            left_out = _("The header “%s” is left out: no header can have its name.")
+        elif header.lower() in OWN_HEADERS or header.lower().startswith(OWN_PREFIXES):
+            needed = _("It needs the header “%s”, which is ours.")
+            left_out = _("The header “%s” is left out: it is ours.")
+        else:
+            return True
+        if is_required:
+            raise NotCallable(needed % shown)
+        self.notes.append(left_out % shown)
+        return False
 
     def _style(self, name: str, where: str, node: Mapping[str, Any]) -> dict[str, Any]:
         """Only what is not as usual."""
@@ -206,6 +242,10 @@ class OperationArguments:
             made: dict[str, Any] = {}
             if kind == MULTIPART and isinstance(one.get("contentType"), str):
                 made["type"] = one["contentType"].split(",")[0].strip()
+                if not is_media_type(made["type"]):
+                    del made["type"]
+                    said = _("The content type of its field “%s” is none, and is not sent.")
+                    self.notes.append(said % str(name)[:100])
             if kind == FORM and one.get("style", "form") in STYLES["query"]:
                 made |= self._style(name, "query", one)
             yield name, made
@@ -213,7 +253,7 @@ class OperationArguments:
 
 def best_type(content: Mapping[str, Any]) -> str | None:
     """The media type among several that says most to a model, and is written here."""
-    kinds = [kind for kind in content if isinstance(kind, str)]
+    kinds = [kind for kind in content if isinstance(kind, str) and is_media_type(kind)]
     orders = (
         lambda kind: kind == "application/json",
         lambda kind: JSON.match(kind.split(";")[0].strip().lower()) is not None,

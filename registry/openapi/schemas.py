@@ -39,7 +39,8 @@ class SchemaWriter:
         self._names: dict[tuple[str, str], str] = {}
 
     def schema(self, position: Position) -> Any:
-        """Raises UnresolvedReference."""
+        """Raises UnresolvedReference, DocumentRefused."""
+        self._description.read_count.add()
         node = position.node
         if isinstance(node, bool):
             return node

@@ -36,7 +36,7 @@ class OverrideRefused(CountersignError):
 def tools_of(toolset: Toolset) -> QuerySet[Tool]:
     """Without what stands for a server's other methods, which agents see by no name."""
     mine = Q(server__in=toolset.servers.all()) | Q(pk__in=toolset.tools.values("pk"))
-    return Tool.objects.filter(mine).exclude(name__contains="/")
+    return Tool.objects.filter(mine).without_methods()
 
 
 def offered_of(toolset: Toolset) -> QuerySet[Tool]:

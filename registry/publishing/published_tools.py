@@ -21,6 +21,7 @@ from registry.publishing.agent_names import ToolsByName
 from registry.publishing.published_items import PublishedItems
 from registry.publishing.tool_override import AS_IT_IS, OverriddenTool
 from registry.schemas import compiled, definitions, recursion
+from registry.schemas.subsets import stand_ins
 from registry.schemas.violations import Violation, violations
 
 __all__ = [
@@ -41,7 +42,7 @@ class ParsedDefinition:
 
     __slots__ = (
         *("_lengths", "_levels", "_subschemas", "_validator"),
-        *("_output", "content", "hints", "param_headers", "runs_as_task"),
+        *("_output", "content", "hints", "param_headers", "runs_as_task", "stand_ins"),
     )
 
     def __init__(self, body: str | bytes) -> None:
@@ -49,6 +50,8 @@ class ParsedDefinition:
         self.hints = definitions.hints(self.content)
         self.param_headers = _param_headers(self.content) if _may_declare(body) else {}
         self.runs_as_task = _runs_as_task(self.content)
+        # Arguments' names by what tool lists for models' APIs call them.
+        self.stand_ins = _stand_ins(self.content.get("inputSchema"))
         self._validator: jsonschema_rs.Validator | None = None
         self._subschemas = 0
         self._levels: int | None = None
@@ -94,6 +97,14 @@ class ParsedDefinition:
         self._lengths = compiled.lengths(schema)
         self._validator = compiled.compiled(schema)
         return self._validator
+
+
+def _stand_ins(schema: Any) -> Mapping[str, str]:
+    """None, where the schema was published under rules that were less strict."""
+    try:
+        return stand_ins(schema)
+    except (AttributeError, TypeError, ValueError):
+        return {}
 
 
 def _may_declare(body: str | bytes) -> bool:
@@ -179,6 +190,12 @@ class PublishedTool:
             return self
         rules = combine_rules((self.result_rules, demanded))
         return self if rules == self.result_rules else replace(self, result_rules=rules)
+
+    @property
+    def only_reads(self) -> bool:
+        """By its server's own words, of which none says the opposite."""
+        hints = self.hints
+        return hints.get("readOnlyHint", False) and not hints.get("destructiveHint", False)
 
     @property
     def result_sentences(self) -> list[str]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 from core.schema_keywords import MANY, NAMED, ONE
 
@@ -60,7 +61,11 @@ def target(root: Schema, node: Schema) -> Any:
 
 def resolve(root: Any, reference: str) -> Any:
     found = root
-    for step in reference.removeprefix("#").split("/")[1:]:
+    # Percent signs first: RFC 6901, 6.
+    anchor, *steps = unquote(reference.removeprefix("#")).split("/")
+    if anchor:
+        return None
+    for step in steps:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
             found = found[int(key)]

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from core.homoglyphs import LIMIT
 from core.text import hidden_count, lookalike_count
+from inspection.instructions import has_order
 from registry.schemas.arguments import SchemaArgument
 
 # What a hint means when it is absent (MCP, tool annotations), and which of its values claims less.
@@ -30,8 +32,7 @@ HINTS = {
     "idempotentHint": gettext_lazy("idempotent"),
     "openWorldHint": gettext_lazy("open-world"),
 }
-# Longer texts are cut before patterns look at them, and quotes of them for people.
-LOOKED_AT = 64 * 1024
+# Quotes for people are cut.
 QUOTED = 160
 # A file elsewhere than where a task is, an address, somebody's mail address.
 _PLACE = re.compile(
@@ -105,12 +106,14 @@ def of_texts(before: object, after: object) -> Iterator[Mark]:
     """Risks in texts that are new in the definition, names of members too."""
     known = set(_texts(before))
     said = (text for text in _texts(after) if not _DIALECT(text))
-    new = [text[:LOOKED_AT] for text in said if text not in known]
-    sentences = {one for text in known for one in _sentences(text[:LOOKED_AT])}
-    places = {place for text in known for place in _PLACE.findall(text[:LOOKED_AT])}
+    new = [text for text in said if text not in known]
+    sentences = {one for text in known for one in _sentences(text)}
+    places = {place for text in known for place in _PLACE.findall(text)}
     if hidden := sum(map(hidden_count, new)):
         yield Mark(_("Hidden characters in what is new: %d") % hidden)
-    if lookalikes := sum(map(lookalike_count, new)):
+    # Of a longer text no more is counted at once.
+    pieces = (text[at : at + LIMIT] for text in new for at in range(0, len(text), LIMIT))
+    if lookalikes := sum(map(lookalike_count, pieces)):
         yield Mark(_("Letters that pass for others in what is new: %d") % lookalikes)
     yield from _new(_("Reads like an instruction to the model"), _instructions(new), sentences)
     found = (place for text in new for place in _PLACE.findall(text))
@@ -124,7 +127,9 @@ def _new(said: str, found: Iterable[str], known: set[str]) -> Iterator[Mark]:
 
 def _instructions(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
-        yield from (one for one in _sentences(text) if _INSTRUCTION.search(one))
+        found = [one for one in _sentences(text) if _INSTRUCTION.search(one) or has_order(one)]
+        # An order may stand across lines.
+        yield from found or ([text] if has_order(text) else [])
 
 
 def _sentences(text: str) -> list[str]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspection import characters, secrets
+from inspection.secret_names import is_value
+from registry.schemas import possible_secrets
 from registry.schemas.arguments import properties_of
 from registry.schemas.recursion import children, target
 
@@ -18,11 +20,18 @@ _IN_PLACE = {"allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"
 _OTHER_MEMBERS = {"additionalProperties", "unevaluatedProperties"}
 _ITEMS = {"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"}
 # Of arguments, though too many members of results are called so.
-_SECRET_NAME = re.compile(
-    r"(?i)(?:.{0,40}[_\-.])?(?:token|authorization|cookie|pass_?phrase|pass_?code|pin|otp|cvv|cvc"
-    r"|credentials?)"
-)
+_SHORT_NAME = re.compile(r"(?i)(?:.{0,40}[_\-.])?(?:pin|otp|cvv|cvc)")
 _HUMP = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+# Members that name another one, as in {"name": "Authorization", "value": "…"}, and that one.
+_LABELS = (
+    *("name", "key", "header", "field", "param", "parameter", "property", "prop", "option"),
+    *("variable", "var", "attribute", "attr", "element", "selector", "locator", "label", "id"),
+    *("k", "path", "env", "column", "title", "名称", "名", "键"),
+)
+_VALUES = (
+    *("value", "values", "val", "v", "content", "contents", "data", "text", "string"),
+    *("default", "body", "plaintext", "new", "值", "内容"),
+)
 
 Schema = dict[str, Any]
 # A part of a schema, a value to which it applies, and the names that lead there.
@@ -41,21 +50,67 @@ def mask_secrets(schema: Schema, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _masked(value: Any, hidden: set[str], at: str, name: str) -> Any:
-    if at in hidden or (_is_secret_name(name) and not isinstance(value, bool | None)):
+    if at in hidden or (possible_secrets.is_secret(name) and not isinstance(value, bool | None)):
         return MASK
     if isinstance(value, dict):
-        members = value.items()
-        return {inner: _masked(one, hidden, _joined(at, inner), inner) for inner, one in members}
+        return _masked_object(value, hidden, at)
     if isinstance(value, list):
-        return [_masked(one, hidden, at, name) for one in value]
-    return value
+        return _masked_list(value, hidden, at, name)
+    # Of `tokens` the texts are secret, and no number of them.
+    is_one_of_many = isinstance(value, str) and possible_secrets.is_secret(name.removesuffix("s"))
+    is_secret = isinstance(value, str) and possible_secrets.has_secret(value)
+    return MASK if is_one_of_many or is_secret else value
+
+
+def _masked_object(members: dict[str, Any], hidden: set[str], at: str) -> dict[str, Any]:
+    """Where one member names a secret, its value is masked; of two members: the other one."""
+    labels = {inner for inner, one in members.items() if _labels_secret(inner, one)}
+    return {
+        inner: MASK
+        if labels - {inner} and _is_labelled(inner, one, members)
+        else _masked(one, hidden, _joined(at, inner), inner)
+        for inner, one in members.items()
+    }
+
+
+def _labels_secret(name: str, value: Any) -> bool:
+    """`{"name": "Authorization"}`, and `{"secretName": …}` whatever it is."""
+    words = _HUMP.sub("_", name).replace("-", "_").casefold().split("_")
+    if words[-1] not in _LABELS or not isinstance(value, str):
+        return False
+    return possible_secrets.is_secret(value) or (
+        len(words) > 1 and possible_secrets.is_secret(name)
+    )
+
+
+def _is_labelled(name: str, value: Any, members: dict[str, Any]) -> bool:
+    if isinstance(value, bool | None):
+        return False
+    return name.casefold() in _VALUES or len(members) == 2
+
+
+def _masked_list(values: list[Any], hidden: set[str], at: str, name: str) -> Any:
+    """A whole command where it has a secret; else what comes after a name, as in ["token", "…"]."""
+    texts = [one for one in values if isinstance(one, str)]
+    if len(texts) > 1 and possible_secrets.has_secret(" ".join(texts)):
+        return MASK
+    return [
+        MASK if place and _names_secret(values[place - 1]) else _masked(one, hidden, at, name)
+        for place, one in enumerate(values)
+    ]
+
+
+def _names_secret(value: Any) -> bool:
+    """`DB_PASS=x` has its value already."""
+    is_name = isinstance(value, str) and 0 < len(value) <= 80 and " " not in value
+    return is_name and "=" not in value[:-1] and possible_secrets.is_secret(value)
 
 
 def _is_secret_name(name: str) -> bool:
     """However it is written: `new_password`, `newPassword`, or with characters nobody sees."""
     seen = characters.undisguised(name[:80])
     words = _HUMP.sub("_", name if seen is None else seen.text)
-    return secrets.is_named(words) or _SECRET_NAME.fullmatch(words) is not None
+    return possible_secrets.is_surely_secret(name) or _SHORT_NAME.fullmatch(words) is not None
 
 
 def _marked(schema: Schema, arguments: dict[str, Any]) -> Iterator[str]:
@@ -101,7 +156,7 @@ def _members(keyword: str, name: str, part: Schema, value: dict[str, Any]) -> It
 
 def _looking(value: Any, at: str, name: str) -> Iterator[str]:
     if isinstance(value, str):
-        is_named = _is_secret_name(name) and secrets.is_value(value)
+        is_named = _is_secret_name(name) and is_value(value)
         if is_named or next(iter(secrets.find(value)), None):
             yield at
     elif isinstance(value, dict):

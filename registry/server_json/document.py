@@ -11,8 +11,10 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 import orjson
+from yarl import URL
 
 from core import strict_json
 from core.english import gettext as _
@@ -34,6 +36,16 @@ _variable = re.compile(r"\{([a-zA-Z_][\w-]*)\}", re.ASCII)
 
 class ServerJsonRefused(CountersignError):
     """The document cannot be used; says where and why."""
+
+
+def split_url(text: str) -> SplitResult:
+    """Raises ServerJsonRefused."""
+    try:
+        # Its name and its port are read by this alone.
+        URL(text).host  # noqa: B018
+        return urlsplit(text)
+    except ValueError as error:
+        raise ServerJsonRefused(_("“%s” is not a URL.") % text[:200]) from error
 
 
 @dataclass(frozen=True, slots=True)

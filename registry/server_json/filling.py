@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from core.english import gettext as _
-from registry.server_json.document import Remote, ServerJsonRefused, fill, variables_of
+from registry.server_json.document import Remote, ServerJsonRefused, fill, split_url, variables_of
 
 _label = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?").fullmatch
 _start = re.compile(r"\{([a-zA-Z_]\w*)\}", re.ASCII).match
@@ -28,6 +28,8 @@ class FilledRemote(NamedTuple):
 def fill_remote(remote: Remote, given: Mapping[str, str]) -> FilledRemote:
     """Raises ServerJsonRefused."""
     values = {field.name: given.get(field.name, "").strip() for field in remote.fields}
+    if unknown := sorted(given.keys() - values.keys()):
+        raise ServerJsonRefused(_("The remote asks for no “%s”.") % unknown[0][:200])
     for field in remote.fields:
         if field.is_required and not values[field.name]:
             raise ServerJsonRefused(_("“%s” needs a value.") % field.name)
@@ -62,7 +64,7 @@ def _url(template: str, values: dict[str, str]) -> str:
             raise ServerJsonRefused(said % name)
     encoded = {name: quote(value, safe="") for name, value in values.items()}
     url = scheme + fill(authority, values) + fill(rest, encoded)
-    split = urlsplit(url)
+    split = split_url(url)
     if "@" in split.netloc or not split.hostname or split.fragment:
         raise ServerJsonRefused(_("The URL may have neither a user nor a fragment."))
     if any(segment in (".", "..") for segment in split.path.split("/")):
@@ -72,7 +74,7 @@ def _url(template: str, values: dict[str, str]) -> str:
 
 def _base(name: str, values: Mapping[str, str]) -> str:
     base = values[name].rstrip("/")
-    split = urlsplit(base)
+    split = split_url(base)
     if split.scheme not in ("http", "https") or not split.hostname or split.query:
         raise ServerJsonRefused(_("“%s” must be an http or https URL.") % name)
     return base

@@ -7,13 +7,13 @@ no cursor is followed that nobody asked for, and a registry that never ends cost
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from core import strict_json
 from core.english import gettext as _
 from core.guarded_http import RequestFailed, WebLimits, fetch
 from core.strict_json import Ambiguous
-from registry.server_json.document import Json, ServerJsonRefused
+from registry.server_json.document import Json, ServerJsonRefused, split_url
 
 OFFICIAL = "https://registry.modelcontextprotocol.io"
 META = "io.modelcontextprotocol.registry/official"
@@ -48,7 +48,7 @@ def base_of(url: str) -> str:
     """The registry's address without the API's part of it. Raises ServerJsonRefused."""
     base = url.strip().rstrip("/")
     base = base.removesuffix("/servers").removesuffix("/v0.1").rstrip("/")
-    split = urlsplit(base)
+    split = split_url(base)
     if split.scheme not in ("http", "https") or not split.hostname or "@" in split.netloc:
         raise ServerJsonRefused(_("The registry's address must be an http or https URL."))
     if split.query or split.fragment or len(base) > 500:

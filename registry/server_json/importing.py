@@ -6,9 +6,8 @@ Nothing is published by it: what the server offers waits for the ordinary review
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.core import signing
 from django.db import transaction
@@ -21,9 +20,17 @@ from core.english import gettext as _
 from core.guarded_http import is_inside
 from registry import services
 from registry.models import Server, ServerOrigin
-from registry.server_json import document, foreign_registry
-from registry.server_json.document import Json, Package, Remote, ServerJson, ServerJsonRefused
+from registry.server_json import document, foreign_registry, signatures
+from registry.server_json.document import (
+    Json,
+    Package,
+    Remote,
+    ServerJson,
+    ServerJsonRefused,
+    split_url,
+)
 from registry.server_json.filling import fill_remote
+from registry.server_json.signatures import Signature, SignatureRefused
 
 SALT = "server.json to import"
 # Between reading it and registering.
@@ -38,25 +45,73 @@ class ImportedDocument:
     registry: str = ""
     status: str = ""
     published_at: str = ""
+    # Of the very bytes that were given; "": a registry's answer has others.
+    file_digest: str = ""
+    signature: Signature | None = None
 
     def sealed(self) -> str:
         """For a form, which nobody can fill with another document and this registry's name."""
         about = [self.server.body, self.registry, self.status, self.published_at]
-        return signing.dumps(about, salt=SALT, compress=True)
+        signed = [self.file_digest, self.signature and self.signature._asdict()]
+        return signing.dumps([*about, *signed], salt=SALT, compress=True)
 
 
 def open_sealed(sealed: str) -> ImportedDocument:
     """Raises ServerJsonRefused."""
     try:
-        body, *about = signing.loads(sealed, salt=SALT, max_age=GOOD_FOR_S)
+        body, *about, signed = signing.loads(sealed, salt=SALT, max_age=GOOD_FOR_S)
     except signing.BadSignature as error:
         raise ServerJsonRefused(_("This page is too old. Read the document again.")) from error
-    return ImportedDocument(document.read(body), *about)
+    signature = Signature(**signed) if signed else None
+    return replace(ImportedDocument(document.read(body), *about), signature=signature)
 
 
 def read_pasted(text: bytes) -> ImportedDocument:
     """Raises ServerJsonRefused."""
-    return ImportedDocument(document.read(document.parse(text)))
+    read = document.read(document.parse(text))
+    return ImportedDocument(read, file_digest=signatures.digest_of(text))
+
+
+def verify_signature(given: ImportedDocument, bundle: bytes) -> ImportedDocument:
+    """With what a Sigstore bundle says of the document or of one of its packages. Raises
+    SignatureRefused."""
+    pinned = tuple(one.digest for one in given.server.packages if one.digest)
+    signature = signatures.verify(bundle, document=given.file_digest, pinned=pinned)
+    return replace(given, signature=signature)
+
+
+def add_signature(origin: ServerOrigin, bundle: bytes, file: bytes = b"", *, by: By) -> None:
+    """Verifies a bundle as `verify_later` does, and keeps it."""
+    keep_signature(origin, verify_later(origin, bundle, file), by=by)
+
+
+def verify_later(origin: ServerOrigin, bundle: bytes, file: bytes = b"") -> Signature:
+    """`file`: the server.json as it was signed. Raises ServerJsonRefused."""
+    if origin.is_moved:
+        raise SignatureRefused(_("The server is at another address than at its import."))
+    if file and document.read(document.parse(file)).digest != origin.digest:
+        raise SignatureRefused(_("The file differs from the server.json that was imported."))
+    signed = signatures.digest_of(file) if file else ""
+    pinned = document.pinned_digest(origin.package)
+    return signatures.verify(bundle, document=signed, pinned=(pinned,) if pinned else ())
+
+
+def remove_signature(origin: ServerOrigin, *, by: By) -> None:
+    with transaction.atomic():
+        locked = ServerOrigin.objects.select_for_update().get(pk=origin.pk)
+        if not (known := locked.signature):
+            return
+        locked.signature = None
+        locked.save(update_fields=["signature"])
+        record(
+            "server.signature_removed",
+            actor=acting(by),
+            server=origin.server.slug,
+            identity=known["identity"],
+            issuer=known["issuer"],
+            digest=known["digest"],
+            document=known["of"],
+        )
 
 
 def fetch_server(registry: str, name: str, version: str = "latest") -> ImportedDocument:
@@ -191,10 +246,11 @@ def _check_reach(url: str, registry: str) -> None:
             "%s leads into one of your own networks, and the registry is outside of them. "
             "If it is the right server, register it by its URL."
         )
-        raise ServerJsonRefused(said % (urlsplit(url).hostname or ""))
+        raise ServerJsonRefused(said % (split_url(url).hostname or ""))
 
 
 def _keep_origin(server: Server, given: ImportedDocument, package: Json, by: By) -> None:
+    _check_signature(given, package)
     read = given.server
     origin = ServerOrigin.objects.create(
         server=server,
@@ -217,4 +273,28 @@ def _keep_origin(server: Server, given: ImportedDocument, package: Json, by: By)
         version=origin.version,
         registry=origin.registry,
         digest=origin.digest,
+    )
+    if given.signature:
+        keep_signature(origin, given.signature, by=by)
+
+
+def _check_signature(given: ImportedDocument, package: Json) -> None:
+    """One that is about a package which is not run here vouches for nothing."""
+    known = (given.file_digest, document.pinned_digest(package))
+    if given.signature and given.signature.digest not in known:
+        raise SignatureRefused(_("The signature is about another package of the document."))
+
+
+@transaction.atomic
+def keep_signature(origin: ServerOrigin, signature: Signature, *, by: By) -> None:
+    origin.signature = {**signature._asdict(), "of": origin.digest}
+    origin.save(update_fields=["signature"])
+    record(
+        "server.signature_verified",
+        actor=acting(by),
+        server=origin.server.slug,
+        identity=signature.identity,
+        issuer=signature.issuer,
+        digest=signature.digest,
+        document=origin.digest,
     )

@@ -133,6 +133,9 @@ OnPage = Callable[[str], None]
 class UpstreamError(Exception):
     """A call that brought no result; `str()` is a sentence for people."""
 
+    # The page on which a user signs in at the server, or allows it more, where that is what lacks.
+    consent_page = ""
+
 
 class NotSent(UpstreamError):
     """Certain that the server did not take the call, so that repeating it is safe.

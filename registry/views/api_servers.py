@@ -85,11 +85,13 @@ def operations(request: ConsoleRequest, slug: str) -> HttpResponse:
         return _choose(request, document)
     rows = _narrowed(_rows(document), request.GET)
     start = int(given) if (given := request.GET.get("from", "")).isdecimal() else 0
+    shown = rows[start : start + SIZE]
     context: dict[str, Any] = {
         "section": "servers",
         "server": document.server,
         "document": document,
-        "rows": rows[start : start + SIZE],
+        "rows": shown,
+        "may_choose": any(not row.problem for row in shown),
         "found": len(rows),
         "first": start + 1,
         "last": min(start + SIZE, len(rows)),
@@ -158,7 +160,8 @@ def _rows(document: ApiDocument) -> list[OperationRow]:
         OperationRow(
             key=row["key"],
             name=row["name"],
-            summary=row["summary"],
+            # Without one of its own it is the key.
+            summary="" if row["summary"] == row["key"] else row["summary"],
             problem=row["problem"],
             notes=row["notes"],
             chosen=row["key"] in document.chosen,

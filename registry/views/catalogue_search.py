@@ -19,7 +19,7 @@ from django.db.models.functions import Cast, Concat, Greatest, LPad, Round
 from django.utils import timezone
 
 from registry import managed
-from registry.models import Item, Server, Tool, Toolset
+from registry.models import HAS_METHOD, IS_METHOD, Item, Server, Tool, Toolset
 from registry.versions.search_index import HINTS, UNSPACED, bigrams, parted
 
 USED_DAYS = 30
@@ -181,9 +181,7 @@ def _has_hint(name: str) -> Q:
 
 
 def _is_kind(kind: str) -> Q:
-    """No tool's name has a slash, and every method's has one (registry/methods.py)."""
-    is_method = Q(name__contains="/")
-    return {"tool": ~is_method, "method": is_method}.get(kind, Q())
+    return {"tool": ~IS_METHOD, "method": IS_METHOD}.get(kind, Q())
 
 
 # An empty condition stands for a choice that there is not.
@@ -225,9 +223,10 @@ def servers() -> QuerySet[Server]:
         When(health=Server.Health.UNKNOWN, then=1),
         default=2,
     )
-    offered = ~Q(tools__state=Tool.State.RETIRED)
+    is_tool = ~HAS_METHOD
+    offered = is_tool & ~Q(tools__state=Tool.State.RETIRED)
     counted = Server.objects.kept().annotate(
         offered=Count("tools", filter=offered),
-        published=Count("tools", filter=Q(tools__state=Tool.State.PUBLISHED)),
+        published=Count("tools", filter=is_tool & Q(tools__state=Tool.State.PUBLISHED)),
     )
     return counted.order_by(worst, "slug")

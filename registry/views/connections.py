@@ -19,8 +19,8 @@ from core.errors import CountersignError
 from core.http import page
 from registry.credentials import authorization, clients, credential_store, links
 from registry.credentials.authorization import AnswerRejected
-from registry.forms.sign_in import KeyForm, ServerSignInForm
-from registry.models import Server, ServerClient, ServerCredential
+from registry.forms.sign_in import KeyForm, OwnedKeyForm, OwnerForm, ServerSignInForm
+from registry.models import CredentialOwner, Server, ServerClient, ServerCredential
 
 _PERSONAL = (Server.SignIn.PERSON, Server.SignIn.KEY)
 
@@ -40,7 +40,7 @@ def connections(request: ConsoleRequest) -> HttpResponse:
         {
             "server": server,
             "credential": own.get(server.pk),
-            "page": links.page_of(server, request.user.pk),
+            "page": links.page_of(server, _owner(request.user)),
         }
         for server in servers
     ]
@@ -65,9 +65,9 @@ def connect(request: ConsoleRequest, slug: str) -> HttpResponse:
     server = get_object_or_404(_personal(), slug=slug)
     if not (request.user.has_perm("registry.view_server") or _has_agent(request.user)):
         raise Http404
-    if server.sign_in == Server.SignIn.KEY:
+    if server.takes_keys:
         return _connect_key(request, server)
-    return _to_authorization_server(request, server, request.user)
+    return _to_authorization_server(request, server, _owner(request.user))
 
 
 @page("", "POST")
@@ -84,14 +84,15 @@ def callback(request: ConsoleRequest, server: int) -> HttpResponse:
     try:
         made = authorization.finish(request, server)
     except AnswerRejected as error:
-        refusals.connection(request, "", error)
+        slug = Server.objects.filter(pk=server).values_list("slug", flat=True).first()
+        refusals.connection(request, slug or "", error)
         messages.error(request, str(error))
         return redirect("registry:connections")
     except CountersignError as error:
         messages.error(request, str(error))
         return redirect("registry:connections")
     messages.success(request, translate("“%s” is connected.") % made.server.slug)
-    if made.person_id is None:
+    if made.person is None:
         return redirect("registry:server_sign_in", made.server.slug)
     return redirect("registry:connections")
 
@@ -109,26 +110,65 @@ def server_sign_in(request: ConsoleRequest, slug: str) -> HttpResponse:
     form = ServerSignInForm.of(server, request.POST or None)
     if form.is_valid() and _set_sign_in(request, server, form):
         return redirect("registry:server_sign_in", slug)
-    shared = ServerCredential.objects.of(server.pk, None).first()
-    context: dict[str, Any] = {"section": "servers", "server": server, "form": form}
-    context |= {"client": ServerClient.objects.filter(server=server).first(), "shared": shared}
-    context["people"] = server.credentials.exclude(person=None).select_related("person")
-    context["redirect_uri"] = clients.redirect_uri(server.pk)
-    return render(request, "registry/server_sign_in.html", context)
+    return _server_page(request, server, form)
 
 
 @page("registry.change_server", "POST")
 def connect_shared(request: ConsoleRequest, slug: str) -> HttpResponse:
-    server = get_object_or_404(Server.objects.kept(), slug=slug, sign_in=Server.SignIn.SHARED)
-    return _to_authorization_server(request, server, None)
+    """Connects the account of the installation, or of the team or agent that was chosen."""
+    server = get_object_or_404(Server.objects.kept().exclude(sign_in=""), slug=slug)
+    if server.credential_of == "person":
+        raise Http404
+    owner, owned = CredentialOwner(), OwnerForm(server, request.POST)
+    if server.credential_of:
+        if not owned.is_valid():
+            return _server_page(request, server, ServerSignInForm.of(server), owned, status=422)
+        owner = owned.chosen
+    if server.takes_keys:
+        return _connect_key_of(request, server, owner, owned)
+    return _to_authorization_server(request, server, owner)
 
 
 @page("registry.change_server", "POST")
 def disconnect_shared(request: ConsoleRequest, slug: str) -> HttpResponse:
+    """Any credential of the server but people's own."""
     server = get_object_or_404(Server.objects.kept(), slug=slug)
-    credential_store.remove(ServerCredential.objects.of(server.pk, None), by=request.user)
-    messages.success(request, translate("“%s” is disconnected.") % slug)
+    chosen = request.POST.get("credential", "")
+    pk = int(chosen) if chosen.isdecimal() else 0
+    rows = ServerCredential.objects.filter(server=server, person=None, pk=pk)
+    if credential_store.remove(rows, by=request.user):
+        messages.success(request, translate("“%s” is disconnected.") % slug)
     return redirect("registry:server_sign_in", slug)
+
+
+def _server_page(
+    request: ConsoleRequest,
+    server: Server,
+    form: ServerSignInForm,
+    owned: OwnerForm | None = None,
+    key: KeyForm | None = None,
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    rows = server.credentials.with_owners().order_by("connected_at")
+    context: dict[str, Any] = {"section": "servers", "server": server, "form": form}
+    context |= {"client": ServerClient.objects.filter(server=server).first(), "rows": rows}
+    context |= {"owner_form": owned or OwnerForm(server), "key_form": key or OwnedKeyForm()}
+    context["redirect_uri"] = clients.redirect_uri(server.pk)
+    return render(request, "registry/server_sign_in.html", context, status=status)
+
+
+def _connect_key_of(
+    request: ConsoleRequest, server: Server, owner: CredentialOwner, owned: OwnerForm
+) -> HttpResponse:
+    key = OwnedKeyForm(request.POST)
+    if not key.is_valid():
+        form = ServerSignInForm.of(server)
+        return _server_page(request, server, form, owned, key, status=422)
+    client = ServerClient.objects.select_related("server").get(server=server)
+    credential_store.connect_key(client, owner, key.cleaned_data["key"], by=request.user)
+    messages.success(request, translate("“%s” is connected.") % server.slug)
+    return redirect("registry:server_sign_in", server.slug)
 
 
 def _set_sign_in(request: ConsoleRequest, server: Server, form: ServerSignInForm) -> bool:
@@ -155,22 +195,23 @@ def _connect_key(request: ConsoleRequest, server: Server) -> HttpResponse:
     if not form.is_valid():
         return _one(request, server, form, status=422)
     client = ServerClient.objects.select_related("server").get(server=server)
-    credential_store.connect_key(client, request.user, form.cleaned_data["key"], by=request.user)
+    owner = _owner(request.user)
+    credential_store.connect_key(client, owner, form.cleaned_data["key"], by=request.user)
     messages.success(request, translate("“%s” is connected.") % server.slug)
     return redirect("registry:connections")
 
 
 def _to_authorization_server(
-    request: ConsoleRequest, server: Server, person: User | None
+    request: ConsoleRequest, server: Server, owner: CredentialOwner
 ) -> HttpResponse:
     try:
-        there = authorization.begin(request, server, person)
+        there = authorization.begin(request, server, owner)
     except CountersignError as error:
         messages.error(request, str(error))
-        if person is None:
+        if owner.kind != "person":
             return redirect("registry:server_sign_in", server.slug)
         return redirect("registry:connections")
-    context = {"server": server, "there": there, "host": urlsplit(there).netloc, "person": person}
+    context = {"server": server, "there": there, "host": urlsplit(there).netloc, "owner": owner}
     return render(request, "registry/to_authorization_server.html", context)
 
 
@@ -184,6 +225,10 @@ def _one(
 
 def _personal() -> Any:
     return Server.objects.kept().filter(sign_in__in=_PERSONAL, enabled=True)
+
+
+def _owner(person: User) -> CredentialOwner:
+    return CredentialOwner("person", person.pk, person.username)
 
 
 def _own(person: User) -> Any:

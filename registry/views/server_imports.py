@@ -8,20 +8,27 @@ from typing import Any, NamedTuple
 import orjson
 from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
 from core import loop
 from core.errors import CountersignError
 from core.http import page
 from registry.discovery import discovery
-from registry.forms.server_imports import ImportForm, RegistrySearchForm, ServerJsonForm
+from registry.forms.server_imports import (
+    ImportForm,
+    RegistrySearchForm,
+    ServerJsonForm,
+    SignatureForm,
+)
 from registry.forms.servers import command_choices
-from registry.models import Server
+from registry.models import Server, ServerOrigin
 from registry.names import NameRefused
 from registry.server_json import foreign_registry, importing
 from registry.server_json.document import Package, Remote, ServerJsonRefused
 from registry.server_json.importing import ImportedDocument
+from registry.server_json.signatures import SignatureRefused
 
 Context = dict[str, Any]
 
@@ -49,6 +56,34 @@ def import_server(request: ConsoleRequest) -> HttpResponse:
     forms = {"search_form": RegistrySearchForm(), "document_form": ServerJsonForm()}
     context: Context = {"section": "servers", "way": "import", **forms, **given}
     return render(request, "registry/import.html", context)
+
+
+@page("registry.change_server", "GET", "HEAD", "POST")
+def signature(request: ConsoleRequest, slug: str) -> HttpResponse:
+    """Verifies a bundle about the server.json that the server was imported by."""
+    origin = _origin(slug)
+    form = SignatureForm(request.POST or None, request.FILES or None)
+    if form.is_valid():
+        try:
+            importing.add_signature(origin, form.bundle, form.document, by=request.user)
+            messages.success(request, _("The signature verifies."))
+            return redirect("registry:server", slug)
+        except ServerJsonRefused as error:
+            form.add_error("bundle_file", str(error))
+    context: Context = {"section": "servers", "server": origin.server, "form": form}
+    return render(request, "registry/server_signature.html", context)
+
+
+@page("registry.change_server", "POST")
+def remove_signature(request: ConsoleRequest, slug: str) -> HttpResponse:
+    importing.remove_signature(_origin(slug), by=request.user)
+    messages.success(request, _("The signature is removed."))
+    return redirect("registry:server", slug)
+
+
+def _origin(slug: str) -> ServerOrigin:
+    kept = ServerOrigin.objects.select_related("server").filter(server__in=Server.objects.kept())
+    return get_object_or_404(kept, server__slug=slug)
 
 
 def _search(request: ConsoleRequest) -> Context:
@@ -80,7 +115,12 @@ def _read(request: ConsoleRequest) -> Context:
     form = ServerJsonForm(request.POST, request.FILES)
     if form.is_valid():
         try:
-            return _show_ways(importing.read_pasted(form.text))
+            given = importing.read_pasted(form.text)
+            return _show_ways(
+                importing.verify_signature(given, form.bundle) if form.bundle else given
+            )
+        except SignatureRefused as error:
+            form.add_error("bundle_file", str(error))
         except ServerJsonRefused as error:
             form.add_error("document", str(error))
     return {"document_form": form}

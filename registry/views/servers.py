@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest, reason_in
@@ -108,16 +109,16 @@ def set_results(request: ConsoleRequest, slug: str) -> HttpResponse:
     """The result rules of its tools that have no choices of their own."""
     server = get_object_or_404(Server.objects.kept(), slug=slug)
     form = ResultRulesForm.of_server(server, request.POST)
+    there = reverse("registry:edit_server", args=[slug])
     try:
         if form.is_valid():
             result_rules.set_server_result_rules(server, form.rules, by=request.user)
             messages.success(request, _("Results of “%s” are treated as chosen.") % slug)
-        else:
-            said = [str(error) for errors in form.errors.values() for error in errors]
-            messages.error(request, " ".join(said))
+            return redirect(there)
     except services.RegistrationRefused as error:
-        messages.error(request, str(error))
-    return redirect("registry:edit_server", slug)
+        form.add_error(None, str(error))
+    context = {"section": "servers", "server": server, "result_rules": form, "page_path": there}
+    return render(request, "registry/server_results.html", context)
 
 
 @page("registry.change_server", "POST")

@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.http import ConsoleRequest
@@ -26,6 +27,11 @@ from registry.views.tool_pages import definition_of, frame
 
 @page("registry.view_tool")
 def tool(request: HttpRequest, name: str) -> HttpResponse:
+    return _overview(request, name, {})
+
+
+def _overview(request: HttpRequest, name: str, rejected: dict[str, BaseForm]) -> HttpResponse:
+    """`rejected`: forms that were not saved, as they were sent."""
     context = frame(name, "overview", request.GET.get("version", ""))
     shown: Tool = context["tool"]
     content: dict[str, Any] = context["definition"].content
@@ -41,7 +47,11 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         "changes_results": shown.result_rules != PASS_ALL,
         "of_server": result_sentences(rules_of(shown.server.result_rules)),
         "toolsets": (shown.toolsets.all() | shown.server.toolsets.all()).distinct(),
+        **rejected,
     }
+    if rejected:
+        # The address of such an answer takes no other requests.
+        context["page_path"] = reverse("registry:tool", args=[name])
     return render(request, "registry/tool.html", context)
 
 
@@ -113,13 +123,13 @@ def tag(request: ConsoleRequest, name: str) -> HttpResponse:
 @page("registry.operate_server", "POST")
 def set_handling(request: ConsoleRequest, name: str) -> HttpResponse:
     shown = get_object_or_404(Tool, exposed_name=name)
-    form = HandlingForm(request.POST, instance=shown)
+    form = HandlingForm(request.POST, instance=get_object_or_404(Tool, exposed_name=name))
 
     def save() -> str:
         services.set_handling(shown, by=request.user, **form.cleaned_data)
         return _("“%s” is handled as chosen.") % name
 
-    return _saved(request, name, form, save)
+    return _saved(request, name, {"handling": form}, save)
 
 
 @page("registry.operate_server", "POST")
@@ -131,7 +141,7 @@ def set_results(request: ConsoleRequest, name: str) -> HttpResponse:
         result_rules.set_result_rules(shown, form.rules, by=request.user)
         return _("Results of “%s” are treated as chosen.") % name
 
-    return _saved(request, name, form, save)
+    return _saved(request, name, {"result_rules": form}, save)
 
 
 @page("registry.operate_server", "POST")
@@ -143,22 +153,22 @@ def set_labels(request: ConsoleRequest, name: str) -> HttpResponse:
         services.set_labels(shown, form.choices, by=request.user)
         return _("“%s” is labelled as chosen.") % name
 
-    return _saved(request, name, form, save)
+    return _saved(request, name, {"labels": form}, save)
 
 
 def _saved(
-    request: ConsoleRequest, name: str, form: BaseForm, save: Callable[[], str]
+    request: ConsoleRequest, name: str, sent: dict[str, BaseForm], save: Callable[[], str]
 ) -> HttpResponse:
-    """`save` returns the message of success. Back to the tool's page either way."""
+    """`sent`: one form, by its name on the page, which shows it again unless it could be saved;
+    `save` returns the message of success."""
+    (form,) = sent.values()
     try:
         if form.is_valid():
             messages.success(request, save())
-        else:
-            said = [str(error) for errors in form.errors.values() for error in errors]
-            messages.error(request, " ".join(said))
+            return redirect("registry:tool", name)
     except services.RegistrationRefused as error:
-        messages.error(request, str(error))
-    return redirect("registry:tool", name)
+        form.add_error(None, str(error))
+    return _overview(request, name, sent)
 
 
 def _before(shown: Tool, after: Definition, version: str) -> Definition | None:

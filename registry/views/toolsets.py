@@ -285,7 +285,8 @@ def agent_connect(request: ConsoleRequest, name: str) -> HttpResponse:
     context: dict[str, Any] = {"section": "agents", "agent": agent, "toolsets": usable}
     if usable:
         chosen = next((one for one in usable if one.slug == request.GET.get("toolset")), usable[0])
-        context |= {"toolset": chosen, **_connecting(chosen)}
+        others = [(one.slug, client_snippets.endpoint(one)) for one in usable if one != chosen]
+        context |= {"toolset": chosen, "others": others, **_connecting(chosen)}
     whole = "registry/agent_connect.html"
     return render(request, f"{whole}#how" if is_htmx(request) else whole, context)
 

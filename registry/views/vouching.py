@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from functools import cached_property
+from typing import Any
 
 from django.db.models import Count, Q
+from django.utils.dateparse import parse_datetime
 
 from registry.models import Publication, Server, ServerOrigin, Tool
 from registry.server_json import document, foreign_registry, importing
@@ -29,7 +32,7 @@ class Vouching:
 
     @cached_property
     def _tools(self) -> dict[str, int]:
-        return self.server.tools.aggregate(
+        return self.server.tools.without_methods().aggregate(
             kept=Count("pk", filter=~Q(state=Tool.State.RETIRED)),
             published=Count("pk", filter=Q(state=Tool.State.PUBLISHED)),
             waiting=Count("pk", filter=Q(state__in=[Tool.State.NEW, Tool.State.CHANGED])),
@@ -54,8 +57,32 @@ class Vouching:
         return self.origin is not None and self.origin.registry == foreign_registry.OFFICIAL
 
     @property
+    def registry_published_at(self) -> datetime | None:
+        """The time that the registry states, where it is one that every time zone can show."""
+        try:
+            found = parse_datetime(self.origin.published_at) if self.origin else None
+        except ValueError:
+            return None
+        if found is None or not MINYEAR < found.year < MAXYEAR:
+            return None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+    @property
     def is_moved(self) -> bool:
-        return self.origin is not None and self.origin.address != self.server.address
+        return self.origin is not None and self.origin.is_moved
+
+    @property
+    def signature(self) -> dict[str, Any] | None:
+        return self.origin.current_signature if self.origin else None
+
+    @property
+    def signed_at(self) -> datetime | None:
+        return datetime.fromisoformat(self.signature["at"]) if self.signature else None
+
+    @property
+    def is_package_signed(self) -> bool:
+        """It is about the package, not about the document."""
+        return self.signature is not None and self.signature["digest"] == self.digest
 
     @property
     def names_package(self) -> bool:

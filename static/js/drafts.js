@@ -1,9 +1,11 @@
-// What was typed outlives a session that ended: kept in this tab alone, put back for the same
-// person on the same page after the sign-in. Secrets and files are never kept.
+// What was typed outlives a session that ended, and a look at another page: kept in this tab alone,
+// put back for the same person on the same page after the sign-in, or when they go back to it.
+// Secrets and files are never kept.
 (() => {
   const KEPT = "drafts";
   const SECRET = "[type=password], [type=file], [type=hidden], [type=search], [data-secret], [autocomplete=off]";
   const me = document.body.dataset.person;
+  let sent = false;
 
   function fields() {
     const all = document.querySelectorAll("main form[method=post] :is(input, select, textarea)");
@@ -28,9 +30,9 @@
 
   function keep() {
     const typed = fields().filter(changed).map((field) => [name(field), isChoice(field) ? field.checked : field.value]);
-    if (typed.length === 0) return sessionStorage.removeItem(KEPT);
-    const draft = { person: me, path: location.pathname, typed };
-    return sessionStorage.setItem(KEPT, JSON.stringify(draft));
+    if (typed.length === 0) return;
+    const draft = { person: me, path: location.pathname, typed, sent };
+    sessionStorage.setItem(KEPT, JSON.stringify(draft));
   }
 
   function kept() {
@@ -64,9 +66,16 @@
     for (const note of document.querySelectorAll("[data-drafts]")) note.hidden = false;
     return;
   }
-  sessionStorage.removeItem(KEPT);
-  if (draft?.ended && draft.person === me && draft.path === location.pathname && putBack(draft.typed)) {
+  const isHere = draft?.person === me && draft.path === location.pathname;
+  // Of another page it waits for the way back; after a sign-in, or for somebody else, no longer.
+  if (isHere || draft?.ended || draft?.person !== me) sessionStorage.removeItem(KEPT);
+  const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
+  if (isHere && (draft.ended || (isBack && !draft.sent)) && putBack(draft.typed) && draft.ended) {
     document.getElementById("messages").append(document.getElementById("drafts-back").content.cloneNode(true));
   }
+  // A form that a script sends leaves the page where it is.
+  addEventListener("submit", (event) => {
+    sent = !event.defaultPrevented;
+  });
   addEventListener("pagehide", keep);
 })();

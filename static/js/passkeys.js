@@ -69,13 +69,19 @@
     });
   }
 
-  // Signing in: the second step.
+  // Signing in, also as the second step.
+  const USED = "passkey-used";
+
   for (const form of document.querySelectorAll("form[data-sign-in]")) {
     withPasskey(form, form.parentElement.querySelector("[data-sign-in-said]"), async () => {
       const { publicKey, ticket } = await ask(form.dataset.signIn, form, form.dataset);
       form.elements.answer.value = answered(await navigator.credentials.get({ publicKey: asked(publicKey) }));
       form.elements.ticket.value = ticket;
+      localStorage.setItem(USED, "yes");
     });
+    // On the way to a page, where a passkey was used before, nobody has to press the button.
+    const isOnTheWay = "asksAtOnce" in form.dataset && !form.hidden && !document.hidden;
+    if (isOnTheWay && localStorage.getItem(USED)) form.requestSubmit();
   }
 
   // Signing a decision: Approve waits for the passkey, then goes on as it would have.

@@ -25,15 +25,25 @@
 
   // Whatever comes first, the answer to a press or the news of it: who pressed stays at the card.
   let pressed = null;
+  let unseen = null;
 
   document.body.addEventListener("htmx:beforeRequest", ({ target }) => {
     pressed = target.closest("[data-card]")?.id ?? pressed;
+    unseen = target.closest("[data-card]")?.id ?? unseen;
   });
 
   document.body.addEventListener("htmx:afterSettle", () => {
     const lost = document.activeElement === document.body;
     if (pressed && lost) document.getElementById(pressed)?.focus();
+    showOutcome(document.activeElement);
   });
+
+  // What became of it stands at the top of a card, and focus shows the middle of a long one.
+  function showOutcome(shown) {
+    if (shown.id !== unseen || !shown.matches(".decided")) return;
+    unseen = null;
+    if (shown.getBoundingClientRect().top < 0) shown.scrollIntoView();
+  }
 
   document.addEventListener("focusin", ({ target }) => {
     if (pressed && target.closest("[data-card]")?.id !== pressed) pressed = null;

@@ -44,6 +44,7 @@ def as_carol(client: Client, carol: User) -> Client:
     return client
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_an_administrator_sees_every_page(as_carol: Client, scout_token: str, page: str) -> None:
     assert as_carol.get(reverse(f"admin:{page}_changelist")).status_code == 200
@@ -102,6 +103,7 @@ def test_the_last_administrator_is_not_removed_there(as_anybody: Client, carol: 
     assert carol.groups.filter(name=Role.ADMINISTRATOR).exists()
 
 
+@pytest.mark.long
 def test_no_password_is_set_there_and_none_is_offered(as_anybody: Client, bob: User) -> None:
     new = {"password1": "a new secret, long", "password2": "a new secret, long"}
 
@@ -114,6 +116,7 @@ def test_no_password_is_set_there_and_none_is_offered(as_anybody: Client, bob: U
     assert as_anybody.post(reverse("admin:accounts_user_add"), {"username": "x"}).status_code == 403
 
 
+@pytest.mark.long
 def test_it_has_no_door_of_its_own(client: Client, bob: User) -> None:
     asked = client.get("/admin/", follow=True)
     assert asked.redirect_chain[-1][0] == "/sign-in/?next=/admin/"

@@ -205,6 +205,7 @@ def test_a_flood_writes_one_entry_for_each_address(
     assert len(rejected()) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", ["invented", "used"])
 def test_answers_of_no_sign_in_are_written_down(
     client: Client, company: FakeProvider, anna: User, state: str
@@ -224,6 +225,7 @@ def test_answers_of_no_sign_in_are_written_down(
     assert Entry.objects.get(action="sign_in.answer_rejected").details["provider"] == "Company"
 
 
+@pytest.mark.long
 def test_a_logout_token_that_is_used_twice_is_written_down(
     client: Client, company: FakeProvider
 ) -> None:
@@ -249,6 +251,7 @@ def test_links_that_are_none_are_written_down(client: Client, db: None, there: s
     assert rejected() == [("sign_in.link_rejected", "countersign", reason)]
 
 
+@pytest.mark.long
 def test_scim_with_an_agents_token_is_written_down(
     client: Client, company: FakeProvider, scout: Agent
 ) -> None:
@@ -293,6 +296,7 @@ def test_a_session_of_before_opens_nothing_and_disabling_is_an_entry(
     assert [one[0] for one in rejected()] == ["sign_in.link_rejected"]
 
 
+@pytest.mark.long
 def test_a_second_group_in_a_mapped_ones_place_is_written_down(
     client: Client, company: FakeProvider, configure: Configure
 ) -> None:
@@ -419,6 +423,7 @@ def test_trying_names_is_written_down_with_the_address(
     assert Entry.objects.filter(action="sign_in.limited").count() == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     ["CS-approvers", "cs-approvers ", " cs-approvers", "cs\u2010approvers", "ｃs-approvers",

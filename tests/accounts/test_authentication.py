@@ -44,7 +44,8 @@ def test_it_asks_for_a_token(scout_token: str, sent: str | None) -> None:
     response = _get(sent)
 
     assert response.status_code == 401
-    assert response["WWW-Authenticate"].startswith("Bearer ")
+    error = ', error="invalid_token"' if sent == "Bearer é" else ""
+    assert response["WWW-Authenticate"] == f'Bearer realm="countersign"{error}'
 
 
 def test_every_wrong_token_gets_the_same_answer(scout: Agent, bob: User, scout_token: str) -> None:

@@ -99,6 +99,7 @@ def entries() -> list[str]:
     return [one.action for one in found.order_by("id")]
 
 
+@pytest.mark.long
 def test_two_administrators_remove_them_and_sessions_end(ada: User, eve: User, lost: User) -> None:
     theirs = signed_in(lost)
     key = theirs.session.session_key
@@ -208,6 +209,7 @@ def test_nobody_with_more_rights_is_taken_over(ada: User, eve: User, lost: User,
     assert has_factor(lost)
 
 
+@pytest.mark.long
 def test_pages_ask_and_confirm_with_a_code_of_ones_own(ada: User, eve: User, lost: User) -> None:
     at = reverse(PAGE, args=[lost.pk])
     first, second = signed_in(ada), signed_in(eve)
@@ -249,6 +251,7 @@ def shown(client: Client, person: User) -> dict[str, str]:
     return dict(re.findall(r'<input type="hidden" name="(asked)" value="(\d+)">', page)[:1])
 
 
+@pytest.mark.long
 def test_whoever_asks_confirms_nothing_that_came_meanwhile(
     ada: User, eve: User, lost: User
 ) -> None:
@@ -325,6 +328,7 @@ def test_a_factor_that_is_added_at_this_moment_is_not_removed_unseen(
     assert has_factor(lost)
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("kind", ["code app", "passkey"])
 def test_an_ended_session_adds_no_factor_during_a_reset(
@@ -399,6 +403,7 @@ def post_as(who: User, lost: User, reset: FactorReset) -> None:
     assert signed_in(who).post(at, {"asked": str(reset.pk), "code": "1"}).status_code == 403
 
 
+@pytest.mark.long
 def test_each_user_at_one_address_has_an_entry_of_their_own(
     ada: User, eve: User, lost: User
 ) -> None:
@@ -412,6 +417,7 @@ def test_each_user_at_one_address_has_an_entry_of_their_own(
     assert sorted(rejected.values_list("actor", flat=True)) == ["ada", "lost"]
 
 
+@pytest.mark.long
 def test_a_flood_by_nobody_hides_no_users_entry(
     ada: User, eve: User, lost: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

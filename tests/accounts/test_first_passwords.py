@@ -51,6 +51,7 @@ def has_password() -> bool:
     return User.objects.get(username="vera").has_usable_password()
 
 
+@pytest.mark.long
 def test_a_session_alone_sets_none(as_vera: Client, vera: User) -> None:
     profile = as_vera.get("/profile/").text
     assert "Confirm at Company" in profile
@@ -66,6 +67,7 @@ def test_a_session_alone_sets_none(as_vera: Client, vera: User) -> None:
     assert not Entry.objects.filter(action="person.password_set").exists()
 
 
+@pytest.mark.long
 def test_a_new_sign_in_at_the_provider_confirms_it_once(
     as_vera: Client, fake: FakeProvider, vera: User
 ) -> None:
@@ -90,6 +92,7 @@ def test_a_new_sign_in_at_the_provider_confirms_it_once(
     assert not as_vera.session.get("confirmed_at_provider")
 
 
+@pytest.mark.long
 def test_a_code_confirms_it(client: Client, vera: User) -> None:
     client.force_login(has_codes(vera))
     assert 'name="code"' in client.get("/profile/").text

@@ -112,6 +112,7 @@ def real(configure: Configure, monkeypatch: pytest.MonkeyPatch, db: None) -> Ite
         yield issuer
 
 
+@pytest.mark.long
 def test_somebody_signs_in_at_a_real_provider(client: Client, real: str) -> None:
     page = client.get("/sign-in/?next=/calls/").text
     assert "Sign in with Company" in page
@@ -145,6 +146,7 @@ def test_a_second_sign_in_is_of_the_same_person(client: Client, company: FakePro
     assert User.objects.filter(username__startswith="nora").count() == 1
 
 
+@pytest.mark.long
 def test_an_address_of_mail_opens_no_account(
     client: Client, company: FakeProvider, configure: Configure
 ) -> None:
@@ -191,6 +193,7 @@ def test_a_token_that_is_not_for_this_sign_in(
     assert said in entry.reason
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("skew", [-50, 50])
 def test_clocks_may_differ_by_a_minute(client: Client, company: FakeProvider, skew: int) -> None:
     now = int(time.time())
@@ -216,6 +219,7 @@ def test_a_token_by_another_key_of_the_same_name(client: Client, company: FakePr
     refused(sign_in(client, company), "signature is not valid")
 
 
+@pytest.mark.long
 def test_keys_are_changed_while_we_run(client: Client, company: FakeProvider) -> None:
     sign_in(client, company)
     company.key = SigningKey()
@@ -230,6 +234,7 @@ def test_keys_are_changed_while_we_run(client: Client, company: FakeProvider) ->
     assert company.asked.count("/jwks") - asked < metadata.RENEWALS
 
 
+@pytest.mark.long
 def test_an_answer_is_good_once(client: Client, company: FakeProvider) -> None:
     answer = company.authorize(begin(client))
     assert client.get(callback("company", answer)).status_code == 302
@@ -238,6 +243,7 @@ def test_an_answer_is_good_once(client: Client, company: FakeProvider) -> None:
     refused(client.get(callback("company", answer)), "expired, or was used before")
 
 
+@pytest.mark.long
 def test_a_code_is_good_once(client: Client, company: FakeProvider) -> None:
     first = company.authorize(begin(client))
     client.get(callback("company", first))
@@ -268,6 +274,7 @@ def test_an_answer_comes_too_late(
     refused(client.get(callback("company", answer)), "expired, or was used before")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -306,6 +313,7 @@ def test_userinfo_of_somebody_else(client: Client, company: FakeProvider) -> Non
 # Whom it lets in.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "about",
     [
@@ -325,6 +333,7 @@ def test_an_address_that_is_not_theirs(
     assert not Identity.objects.exists()
 
 
+@pytest.mark.long
 def test_a_stranger_comes_by_invitation_alone(
     client: Client, company: FakeProvider, configure: Configure
 ) -> None:
@@ -397,6 +406,7 @@ def test_a_sign_in_of_yesterday_is_too_old(
 # Groups.
 
 
+@pytest.mark.long
 def test_groups_follow_at_each_sign_in(
     client: Client, company: FakeProvider, configure: Configure
 ) -> None:
@@ -480,6 +490,7 @@ def test_a_provider_in_a_network_that_nobody_named(
     assert company.asked == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("there", ["https://evil.example/", "//evil.example/", "javascript:1"])
 def test_it_leads_to_no_other_site(client: Client, company: FakeProvider, there: str) -> None:
     assert sign_in(client, company, next=there)["Location"] == "/"
@@ -530,6 +541,7 @@ def way_there(response: Any) -> str:
     return html.unescape(found[1])
 
 
+@pytest.mark.long
 def test_somebody_connects_an_account_and_disconnects_it(
     client: Client, company: FakeProvider, anna: User
 ) -> None:
@@ -619,6 +631,7 @@ def sign_out_from_there(fake: FakeProvider, slug: str = "company", **wrong: Any)
     return strict.post(there, {"logout_token": fake.logout_token(**wrong)})
 
 
+@pytest.mark.long
 def test_signing_out_offers_to_sign_out_there(client: Client, company: FakeProvider) -> None:
     sign_in(client, company)
 
@@ -631,6 +644,7 @@ def test_signing_out_offers_to_sign_out_there(client: Client, company: FakeProvi
     assert "post_logout_redirect_uri=" in there
 
 
+@pytest.mark.long
 def test_a_provider_without_a_page_for_signing_out(client: Client, company: FakeProvider) -> None:
     company.document = {"end_session_endpoint": None}
     sign_in(client, company)
@@ -669,6 +683,7 @@ def test_it_ends_one_of_its_sessions(company: FakeProvider) -> None:
     assert is_in(two)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -698,6 +713,7 @@ def test_a_logout_token_that_is_none(
     assert is_in(client)
 
 
+@pytest.mark.long
 def test_an_id_token_signs_nobody_out(client: Client, company: FakeProvider) -> None:
     sign_in(client, company)
 
@@ -709,6 +725,7 @@ def test_an_id_token_signs_nobody_out(client: Client, company: FakeProvider) -> 
     assert is_in(client)
 
 
+@pytest.mark.long
 def test_a_logout_token_is_good_once(client: Client, company: FakeProvider) -> None:
     sign_in(client, company)
     again = {"logout_token": company.logout_token()}
@@ -720,6 +737,7 @@ def test_a_logout_token_is_good_once(client: Client, company: FakeProvider) -> N
     assert is_in(client)
 
 
+@pytest.mark.long
 def test_another_provider_signs_nobody_out(
     client: Client, company: FakeProvider, configure: Configure
 ) -> None:
@@ -737,6 +755,7 @@ def test_another_provider_signs_nobody_out(
 # Without passwords.
 
 
+@pytest.mark.long
 def test_without_local_sign_in_only_the_provider_lets_in(
     client: Client, company: FakeProvider, anna: User, settings: Any
 ) -> None:

@@ -34,6 +34,7 @@ def page(permissions: list[str], address: str) -> str:
     return client.get(address).text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("permissions", "seen"),
     [

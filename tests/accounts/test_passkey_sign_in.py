@@ -19,6 +19,7 @@ __all__ = ["anna", "device"]
 
 AT = "/sign-in/passkey/"
 REFUSED = "This passkey signs nobody in here."
+ASKS_AT_ONCE = "data-asks-at-once"
 
 
 def options(client: Client) -> dict[str, Any]:
@@ -51,6 +52,22 @@ def test_it_signs_in_and_leads_back(client: Client, anna: User, device: Device) 
     assert problem(proof) == ""
 
 
+@pytest.mark.long
+def test_only_on_the_way_to_a_page_is_a_passkey_asked_for_at_once(client: Client) -> None:
+    """Not after a sign-out, nor where the last try failed: it would be asked for again."""
+    on_the_way, home, ended = (
+        client.get(f"/sign-in/{query}").text for query in ("?next=/queue/", "", "?next=/&ended=1")
+    )
+    failed = client.post(AT, {"answer": "none", "next": "/queue/"}).text
+    wrong = client.post("/sign-in/?next=/queue/", {"username": "anna", "password": "wrong"}).text
+
+    assert ASKS_AT_ONCE in on_the_way
+    for page in (home, ended, failed, wrong):
+        assert "Sign in with a passkey" in page
+        assert ASKS_AT_ONCE not in page
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     "there",
     ["//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", ""],

@@ -41,6 +41,7 @@ def invitation(anna: User) -> str:
     return services.sign_in_link(ivo, by=anna).rstrip("/").rpartition("/")[2]
 
 
+@pytest.mark.long
 def test_a_link_of_others_begins_no_invitation(
     client: Client, company: FakeProvider, anna: User, invitation: str
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_link_of_others_begins_no_invitation(
     assert posted.status_code == 403
 
 
+@pytest.mark.long
 def test_an_invitation_over_an_open_session_asks_to_sign_out_first(
     client: Client, company: FakeProvider, anna: User, bob: User, invitation: str
 ) -> None:
@@ -84,6 +86,7 @@ def test_an_invitation_over_an_open_session_asks_to_sign_out_first(
 # How often.
 
 
+@pytest.mark.long
 def test_answers_that_fail_are_limited_by_address(
     client: Client, company: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +103,7 @@ def test_answers_that_fail_are_limited_by_address(
     assert sign_in(other, company).status_code == 302
 
 
+@pytest.mark.long
 def test_a_provider_that_failed_is_not_asked_by_each_junk_token(
     client: Client, company: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +117,7 @@ def test_a_provider_that_failed_is_not_asked_by_each_junk_token(
     assert sign_in(client, company).status_code == 302
 
 
+@pytest.mark.long
 def test_junk_logout_tokens_leave_new_keys_for_signing_in(
     client: Client, company: FakeProvider
 ) -> None:
@@ -188,6 +193,7 @@ def test_a_logout_token_with_odd_names(
 # Where it leads, and what it tells.
 
 
+@pytest.mark.long
 def test_a_page_asked_for_is_no_name_of_a_view(
     client: Client, company: FakeProvider, anna: User
 ) -> None:

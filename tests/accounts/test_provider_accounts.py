@@ -4,6 +4,7 @@ should not have it."""
 from typing import Any
 
 import pyotp
+import pytest
 from django.conf import settings as current
 from django.contrib.auth.models import Group
 from django.test import Client
@@ -57,6 +58,7 @@ def invited(by: User, name: str = "ivo") -> tuple[User, str]:
 # Disconnected.
 
 
+@pytest.mark.long
 def test_nobody_becomes_a_second_person_by_disconnecting(
     client: Client, company: FakeProvider, configure: Configure, anna: User, bob: User
 ) -> None:
@@ -136,6 +138,7 @@ def test_an_invitation_used_at_a_provider_counts_like_the_ordinary_one(
     assert Entry.objects.get(action="sign_in_link.used").details["link_made_by"] == "bob"
 
 
+@pytest.mark.long
 def test_an_inviter_keeps_no_back_door(client: Client, company: FakeProvider, anna: User) -> None:
     ivo, first = invited(anna)
     second = text_of(services.sign_in_link(ivo, by=anna))

@@ -65,6 +65,26 @@ def entries(action: str) -> list[Entry]:
     return list(Entry.objects.filter(action=action))
 
 
+def test_a_password_manager_takes_the_name_of_a_passkey_for_nobodys_user_name(
+    as_anna: Client, anna: User
+) -> None:
+    added(as_anna, Device(HERE))
+
+    page = as_anna.get(reverse("accounts:profile")).text
+
+    forms = re.findall(r"<form.*?</form>", page, re.DOTALL)
+    asking = [one for one in forms if "current-password" in one]
+    # A new password, a passkey to add and one to remove, an app, and new recovery codes.
+    assert len(asking) == 5
+    for form in asking:
+        before = form.partition('type="password"')[0]
+        assert '<input type="text" autocomplete="username" value="anna"' in before
+    named = re.findall(r'<input id="[\w-]*passkey-name[^>]*>', page)
+    assert len(named) == 2
+    assert all('autocomplete="off"' in one for one in named)
+
+
+@pytest.mark.long
 def test_a_passkey_is_added_named_and_removed_each_with_its_entry(
     as_anna: Client, anna: User
 ) -> None:
@@ -131,6 +151,7 @@ def test_an_answer_is_good_for_one_passkey(as_anna: Client) -> None:
     assert Passkey.objects.count() == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", ["", "{}", "[]", "null", '{"id": 1}', "x" * 70_000])
 def test_what_is_no_answer_is_refused(as_anna: Client, answer: str) -> None:
     began(as_anna)
@@ -300,6 +321,7 @@ def app(client: Client, clock: Clock) -> pyotp.TOTP:
     return totp
 
 
+@pytest.mark.long
 def test_a_code_app_is_set_up_and_removed_each_with_its_entry(
     as_anna: Client, anna: User, clock: Clock
 ) -> None:
@@ -329,6 +351,7 @@ def test_the_picture_is_there_until_the_app_is_confirmed(as_anna: Client) -> Non
     assert "not the code that the app shows" in wrong.text
 
 
+@pytest.mark.long
 def test_a_code_works_once_and_near_its_time(as_anna: Client, anna: User, clock: Clock) -> None:
     totp = app(as_anna, clock)
     clock.now += 300
@@ -340,6 +363,7 @@ def test_a_code_works_once_and_near_its_time(as_anna: Client, anna: User, clock:
     assert not one_time_codes.spend(anna, totp.at(clock.now + 90))
 
 
+@pytest.mark.long
 def test_codes_are_not_guessed(as_anna: Client, anna: User, clock: Clock) -> None:
     totp = app(as_anna, clock)
     clock.now += 300

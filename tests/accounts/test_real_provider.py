@@ -74,6 +74,7 @@ def with_state(back: str, other: str) -> str:
     return f"{urlsplit(back).path}?{urlencode(given)}"
 
 
+@pytest.mark.long
 def test_an_answer_and_a_code_are_good_once(client: Client, run: Run) -> None:
     run()
     first = answer(client)
@@ -88,6 +89,7 @@ def test_an_answer_and_a_code_are_good_once(client: Client, run: Run) -> None:
     assert "did not take the code" in reasons()[1]
 
 
+@pytest.mark.long
 def test_its_keys_are_changed_while_we_run(
     client: Client, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +110,7 @@ def test_its_keys_are_changed_while_we_run(
     assert Identity.objects.count() == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ahead_s", [-50, 50])
 def test_its_clock_may_differ_by_a_minute(client: Client, run: Run, ahead_s: int) -> None:
     run(ahead_s=ahead_s)
@@ -124,6 +127,7 @@ def test_its_clock_may_not_differ_by_more(client: Client, run: Run) -> None:
     assert "from the future" in reasons()[0]
 
 
+@pytest.mark.long
 def test_one_of_two_answers_in_place_of_the_other(client: Client, run: Run) -> None:
     run()
     run("other")
@@ -135,6 +139,7 @@ def test_one_of_two_answers_in_place_of_the_other(client: Client, run: Run) -> N
     assert not Identity.objects.exists()
 
 
+@pytest.mark.long
 def test_the_same_address_and_name_at_another_is_another_person(client: Client, run: Run) -> None:
     company, other = run(), run("other")
     assert client.get(answer(client)).status_code == 302
@@ -180,6 +185,7 @@ def another() -> Iterator[Caught]:
         server.shutdown()
 
 
+@pytest.mark.long
 def test_a_logout_token_for_another_client_ends_no_session(
     client: Client, run: Run, another: Caught
 ) -> None:

@@ -77,6 +77,7 @@ def test_the_second_factor_brings_no_new_ones(client: Client, anna: User, codes:
     assert recovery_codes.count_left(anna) == 10
 
 
+@pytest.mark.long
 def test_one_signs_in_once(client: Client, anna: User, codes: list[str]) -> None:
     first_step(client, next="/calls/")
     assert "Use a recovery code" in client.get(SECOND).text
@@ -118,6 +119,7 @@ def test_of_two_at_once_one_is_right(
     assert Entry.objects.filter(action="recovery_code.used").count() == 1
 
 
+@pytest.mark.long
 def test_new_ones_void_the_old_and_ask_for_the_password(
     client: Client, anna: User, codes: list[str]
 ) -> None:
@@ -155,6 +157,7 @@ def test_they_are_nothing_without_the_password(client: Client, codes: list[str])
     assert client.post(MAKE, {"password": scenery.PASSWORD})["Location"].startswith("/sign-in/")
 
 
+@pytest.mark.long
 def test_guesses_end_for_whoever_knows_the_password(client: Client, codes: list[str]) -> None:
     first_step(client)
     for guess in range(OF_PERSON):

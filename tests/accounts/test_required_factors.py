@@ -99,6 +99,7 @@ def test_an_invented_group_changes_nothing(client: Client, ada: User, required: 
     assert [one.name for one in required_factors.groups()] == ["Approver"]
 
 
+@pytest.mark.long
 def test_who_has_none_is_led_to_it_and_then_to_the_page_asked_for(
     led: Client, anna: User, clock: Clock
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_passkey_does_as_well(led: Client) -> None:
     assert led.get("/queue/").status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("there", ["//evil.example/", "https://evil.example/", "/\\evil.example"])
 def test_it_leads_to_no_other_site(led: Client, anna: User, clock: Clock, there: str) -> None:
     led.get(SET_UP, {"next": there})
@@ -204,6 +206,7 @@ def filled(route: str) -> str:
     return f"/{route}"
 
 
+@pytest.mark.long
 def test_no_other_page_answers_before_it(led: Client, anna: User) -> None:
     anna.groups.set(Group.objects.all())
     User.objects.filter(pk=anna.pk).update(is_staff=True, is_superuser=True)
@@ -244,6 +247,7 @@ def test_an_open_page_hears_nothing_any_more(client: Client, anna: User, ada: Us
     assert _of_session(key, set()) is None
 
 
+@pytest.mark.long
 def test_it_holds_for_who_was_signed_in_and_for_new_members(
     client: Client, anna: User, ada: User
 ) -> None:

@@ -79,6 +79,7 @@ def roles(person: User) -> list[str]:
 # Users.
 
 
+@pytest.mark.long
 def test_a_user_is_made_and_signs_in_at_the_provider(
     directory: Directory, company: FakeProvider, client: Client
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_disconnected_account_is_nobodys(
     assert not ScimUser.objects.exists()
 
 
+@pytest.mark.long
 def test_nobody_connects_or_is_invited_by_an_account_that_is_provisioned_as_another(
     directory: Directory, company: FakeProvider, anna: User, ada: User, client: Client
 ) -> None:
@@ -156,6 +158,7 @@ def test_nobody_connects_or_is_invited_by_an_account_that_is_provisioned_as_anot
     assert Identity.objects.get().person == nora
 
 
+@pytest.mark.long
 def test_one_who_was_disabled_does_not_sign_in_at_the_provider(
     directory: Directory, company: FakeProvider, client: Client
 ) -> None:
@@ -178,6 +181,7 @@ def test_an_administrators_word_stays(directory: Directory, ada: User) -> None:
     assert not person_of(user).is_active
 
 
+@pytest.mark.long
 def test_the_provider_enables_whom_it_disabled(directory: Directory, ada: User) -> None:
     user = directory.user("nora")
 
@@ -227,6 +231,7 @@ def test_the_last_administrator_stays(directory: Directory, ada: User) -> None:
 # Groups.
 
 
+@pytest.mark.long
 def test_only_mapped_groups_give_roles(directory: Directory) -> None:
     user = directory.user("nora")
     directory.group("everybody", user)
@@ -241,6 +246,7 @@ def test_only_mapped_groups_give_roles(directory: Directory) -> None:
     assert roles(person_of(user)) == [Role.VIEWER]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attribute", ["displayName", "externalId"])
 def test_renaming_a_group_gives_no_role(directory: Directory, attribute: str) -> None:
     user = directory.user("mallory")
@@ -298,6 +304,7 @@ def test_deleting_a_group_takes_its_role(directory: Directory) -> None:
     assert not ScimGroup.objects.exists()
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_of_two_groups_that_change_at_once_none_leaves_its_role(
     company: FakeProvider, configure: Configure, ada: User, monkeypatch: pytest.MonkeyPatch
@@ -348,6 +355,7 @@ def found(directory: Directory, query: str, path: str = "/Users") -> list[str]:
     return [one.get("userName") or one["displayName"] for one in answer.json()["Resources"]]
 
 
+@pytest.mark.long
 def test_lists_are_filtered_and_paged(directory: Directory) -> None:
     for name in ("nora", "omar", "pia"):
         directory.user(name, externalId=f"id-{name}", displayName=name.upper())
@@ -361,6 +369,7 @@ def test_lists_are_filtered_and_paged(directory: Directory) -> None:
     assert (page["totalResults"], page.get("Resources", [])) == (3, [])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "wanted",
     [

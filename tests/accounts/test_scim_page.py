@@ -37,6 +37,7 @@ def shown(page: str) -> str:
     return found[1]
 
 
+@pytest.mark.long
 def test_a_token_is_shown_once_rotated_and_revoked(company: FakeProvider, ada: User) -> None:
     client = signed_in(ada)
 
@@ -64,6 +65,7 @@ def test_days_have_bounds(company: FakeProvider, ada: User, days: str) -> None:
     assert not ScimToken.objects.exists()
 
 
+@pytest.mark.long
 def test_another_administrator_confirms(company: FakeProvider, ada: User) -> None:
     eve = signed_in(scenery.person("eve", Role.ADMINISTRATOR))
     client = signed_in(ada)
@@ -82,6 +84,7 @@ def test_another_administrator_confirms(company: FakeProvider, ada: User) -> Non
     assert Directory(shown(page)).ask("GET", "/Users").status_code == 200
 
 
+@pytest.mark.long
 def test_tokens_of_a_provider_that_left_the_file_are_shown_and_revoked(
     company: FakeProvider, configure: Configure, ada: User
 ) -> None:
@@ -108,6 +111,7 @@ def test_tokens_of_a_provider_that_left_the_file_are_shown_and_revoked(
     assert Directory(text).ask("GET", "/Users").status_code == 401
 
 
+@pytest.mark.long
 def test_whoever_is_disabled_leaves_tokens_that_are_named_and_marked(
     company: FakeProvider, ada: User, scout: Agent
 ) -> None:
@@ -158,6 +162,7 @@ def test_a_provider_that_is_not_there_has_no_token(company: FakeProvider, ada: U
     assert client.post("/provisioning/tokens/nobody/revoke/").status_code == 404
 
 
+@pytest.mark.long
 def test_every_token_that_opens_something_is_shown_however_many_have_ended(
     company: FakeProvider, configure: Configure, ada: User
 ) -> None:

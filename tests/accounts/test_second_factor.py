@@ -109,6 +109,7 @@ def test_a_link_is_no_way_round_it(client: Client, anna: User, totp: pyotp.TOTP)
     assert client.post(link).status_code == 403
 
 
+@pytest.mark.long
 def test_wrong_codes_end_for_the_stranger_who_knows_the_password(
     client: Client, totp: pyotp.TOTP, clock: Clock
 ) -> None:

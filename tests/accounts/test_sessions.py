@@ -86,6 +86,7 @@ def test_a_device_is_named_in_words_of_ours(text: str, said: str) -> None:
     assert device_of(text) == said
 
 
+@pytest.mark.long
 def test_they_are_listed_and_this_one_is_marked(desk: Client, laptop: Client) -> None:
     page = laptop.get(PAGE).text
 

@@ -77,6 +77,7 @@ def confirm(by: User) -> None:
     signed_in(by).post(f"/people/roles/{one.pk}/", {"answer": "confirm"})
 
 
+@pytest.mark.long
 def test_somebody_else_than_who_asked_confirms(ada: User, eve: User) -> None:
     paul, link = invite(ada, Role.APPROVER)
 
@@ -92,6 +93,7 @@ def test_somebody_else_than_who_asked_confirms(ada: User, eve: User) -> None:
     assert use(link).get("/queue/").status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", [Role.ADMINISTRATOR, Role.APPROVER])
 def test_who_may_not_give_a_role_does_not_confirm_it(
     ada: User, eve: User, mia: User, role: Role
@@ -104,6 +106,7 @@ def test_who_may_not_give_a_role_does_not_confirm_it(
     assert "You may not give the role" in signed_in(mia).get("/people/").text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("who", ["mia", "eve"])
 def test_nobody_else_than_the_inviter_makes_a_link_to_such_a_role(
     ada: User, eve: User, mia: User, who: str
@@ -118,6 +121,7 @@ def test_nobody_else_than_the_inviter_makes_a_link_to_such_a_role(
     assert link_made_by(ada, paul) != ""
 
 
+@pytest.mark.long
 def test_who_holds_a_link_does_not_confirm(ada: User, eve: User) -> None:
     paul, _link = invite(ada, Role.VIEWER)
     link = link_made_by(eve, paul)

@@ -90,6 +90,7 @@ def change_owner(tool: Tool) -> None:
     Agent.objects.update(owner=scenery.person("carol"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "said"),
     [

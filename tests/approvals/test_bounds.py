@@ -334,6 +334,7 @@ def test_without_bounds_only_the_same_is_covered(pinned: Any, given: Any) -> Non
     assert Pattern(pinned).covers(given) == (exact_json.dumps(pinned) == exact_json.dumps(given))
 
 
+@pytest.mark.long
 @given(documents)
 def test_every_value_is_in_one_leaf(document: Any) -> None:
     for path, value in leaves(document):

@@ -79,6 +79,7 @@ RETURNS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("go", "come_back"), RETURNS)
 def test_a_quorum_that_a_return_meets_decides_without_another_vote(
     scout: Agent, send_mail: Tool, go: Callable[[User], None], come_back: Callable[[User], None]
@@ -118,6 +119,7 @@ def test_a_no_that_counts_again_refuses(scout: Agent, send_mail: Tool) -> None:
     assert call.outcome.startswith("Denied by carol and dora.")
 
 
+@pytest.mark.long
 def test_nothing_that_others_do_approves_during_an_emergency_stop(
     scout: Agent, send_mail: Tool, olga: User
 ) -> None:
@@ -296,6 +298,7 @@ def test_no_vote_is_taken_that_could_come_to_nothing(
     assert "data-approve" not in page
 
 
+@pytest.mark.long
 def test_a_card_does_not_say_never_changed_of_what_changed(
     client: Client, held: UUID, send_mail: Tool, alice: User
 ) -> None:
@@ -392,8 +395,14 @@ def test_a_look_goes_on_behind_the_last_one_however_often_something_changes(
 
 
 def test_an_approval_that_cannot_be_looked_at_is_named_and_holds_up_no_other(
-    scout: Agent, send_mail: Tool, alice: User, caplog: pytest.LogCaptureFixture
+    scout: Agent,
+    send_mail: Tool,
+    alice: User,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # All at one look, however busy the machine is.
+    monkeypatch.setattr("approvals.reevaluation.AT_MOST_S", 60.0)
     approver("carol")
     held = [
         scenery.call(scout, send_mail, {**scenery.MAIL, "subject": f"{n}"}, State.HELD)

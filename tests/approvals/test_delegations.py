@@ -1,5 +1,6 @@
 """Delegations: one votes in another's place, never both, never on, and never with a new right."""
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import product
@@ -64,6 +65,7 @@ def delegate(
     return made
 
 
+@pytest.mark.long
 def test_the_vote_the_card_and_the_entries_name_both(
     scout: Agent, send_mail: Tool, alice: User, carol: User, client: Client
 ) -> None:
@@ -96,6 +98,7 @@ def test_the_decision_names_both(scout: Agent, send_mail: Tool, alice: User, car
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first_is_delegate", [True, False])
 def test_both_cannot_vote_on_the_same_call(
     scout: Agent, send_mail: Tool, alice: User, carol: User, dora: User, first_is_delegate: bool
@@ -105,18 +108,97 @@ def test_both_cannot_vote_on_the_same_call(
     first, second = (carol, alice) if first_is_delegate else (alice, carol)
     say(held, first)
 
-    for approve in (True, False):
-        with pytest.raises(DecisionRefused, match=f"{first.username} voted already"):
-            say(held, second, approve=approve)
+    with pytest.raises(DecisionRefused, match=f"{first.username} voted already"):
+        say(held, second)
     # Nor past the code: the database refuses it as well.
     digest = Call.objects.get(pk=held).call_digest
-    with pytest.raises(DatabaseError, match="have a part in"), transaction.atomic():
+    with pytest.raises(DatabaseError, match=r"are one vote|have a part in"), transaction.atomic():
         Vote.objects.create(approval_id=held, person=second, approve=True, seen_digest=digest)
 
     # Once it is taken back, the other may; and a third person is the second vote.
     back(held, first)
     assert say(held, second) == State.HELD
     assert say(held, dora) == State.QUEUED
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+@pytest.mark.django_db(transaction=True)
+def test_a_delegates_denial_takes_the_place_of_the_delegators_approval(
+    scout: Agent, send_mail: Tool, alice: User, carol: User, dora: User, client: Client,
+    is_ended: bool,
+) -> None:  # fmt: skip
+    """Whoever names somebody their delegate, and approves first, takes nobody's no. After the
+    delegation has ended they are still one vote."""
+    held = hold(scout, send_mail, Threshold(approve=2, deny=2))
+    made = delegate(alice, carol)
+    say(held, alice)
+    if is_ended:
+        delegations.end(made, by=carol)
+    with pytest.raises(DecisionRefused, match="alice voted already"):
+        say(held, carol)
+    client.force_login(carol)
+    page = client.get(reverse("approvals:detail", args=[held])).text
+    assert "alice voted already" in page
+    assert "You can still deny the call: the approval then no longer counts." in page
+    assert re.search(r"data-approve disabled", page)
+    digest = Call.objects.get(pk=held).call_digest
+    with pytest.raises(DatabaseError, match="are one vote"), transaction.atomic():
+        Vote.objects.create(approval_id=held, person=carol, approve=False, seen_digest=digest)
+
+    assert say(held, carol, approve=False) == State.HELD
+
+    approval, denial = Vote.objects.order_by("pk")
+    assert approval.fallen_why == Vote.Fallen.DELEGATE
+    assert denial.fallen_at is None
+    assert denial.for_people == [alice.pk]
+    entry = Entry.objects.filter(action="approval.voted").latest("pk")
+    assert entry.details["replaced"] == [approval.pk]
+    assert (
+        "The delegate denied the call" in client.get(reverse("approvals:detail", args=[held])).text
+    )
+    with pytest.raises(DecisionRefused, match="carol voted already"):
+        say(held, alice)
+    assert say(held, dora, approve=False) == State.DENIED
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+@pytest.mark.django_db(transaction=True)
+def test_whose_delegate_approved_has_no_vote_besides(
+    scout: Agent, send_mail: Tool, alice: User, carol: User, client: Client, is_ended: bool
+) -> None:
+    held = hold(scout, send_mail, Threshold(approve=2, deny=1))
+    made = delegate(alice, carol)
+    say(held, carol)
+    if is_ended:
+        delegations.end(made, by=alice)
+
+    for approve in (True, False):
+        with pytest.raises(DecisionRefused, match="carol voted already"):
+            say(held, alice, approve=approve)
+    digest = Call.objects.get(pk=held).call_digest
+    with pytest.raises(DatabaseError, match="have a part in"), transaction.atomic():
+        Vote.objects.create(approval_id=held, person=alice, approve=False, seen_digest=digest)
+    client.force_login(alice)
+    page = client.get(reverse("approvals:detail", args=[held])).text
+    assert "carol voted already" in page
+    assert "You can still deny" not in page
+    assert Vote.objects.standing().count() == 1
+
+
+def test_two_who_are_one_vote_deny_once(
+    scout: Agent, send_mail: Tool, alice: User, carol: User, dora: User
+) -> None:
+    held = hold(scout, send_mail, Threshold(approve=2, deny=2))
+    delegate(alice, carol)
+    say(held, alice, approve=False)
+
+    for approve in (True, False):
+        with pytest.raises(DecisionRefused, match="alice voted already"):
+            say(held, carol, approve=approve)
+    digest = Call.objects.get(pk=held).call_digest
+    with pytest.raises(DatabaseError, match="have a part in"), transaction.atomic():
+        Vote.objects.create(approval_id=held, person=carol, approve=False, seen_digest=digest)
+    assert say(held, dora, approve=False) == State.DENIED
 
 
 def test_a_vote_for_somebody_stays_theirs_after_the_delegation_ended(
@@ -297,6 +379,9 @@ def test_the_database_lets_nobody_change_one(alice: User, carol: User, dora: Use
         )
 
 
+LATELY = timezone.now() - timedelta(minutes=15)
+
+
 def given_form(to: User, **changed: str) -> dict[str, str]:
     now = timezone.now()
     return {
@@ -336,6 +421,11 @@ def test_a_person_names_a_delegate_and_either_of_the_two_ends_it(
     [
         ({"ends_at": "2020-01-01T00:00"}, "It must end after it begins."),
         ({"ends_at": "2999-01-01T00:00"}, "last a year at most"),
+        (
+            {"begins_at": "9999-12-01T00:00", "ends_at": "9999-12-31T23:59"},
+            "It must begin within a year.",
+        ),
+        ({"begins_at": f"{LATELY:%Y-%m-%dT%H:%M}"}, "It must not begin in the past."),
         ({"delegate": ""}, "required"),
         ({"delegate": "0"}, "Select a valid choice."),
     ],

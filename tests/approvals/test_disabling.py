@@ -38,6 +38,7 @@ def states(*ids: UUID) -> list[str]:
     return [Call.objects.get(pk=one).state for one in ids]
 
 
+@pytest.mark.long
 def test_their_vote_no_longer_counts_and_others_decide(
     scout: Agent, send_mail: Tool, alice: User, ada: User
 ) -> None:

@@ -289,7 +289,9 @@ def test_an_edit_for_which_the_same_rule_asks_names_no_other(
     assert "As edited" not in page
 
 
-def test_the_page_says_at_which_field_it_is_wrong(client: Client, held: UUID, alice: User) -> None:
+def test_the_page_says_at_which_field_it_is_wrong(
+    client: Client, held: UUID, alice: User, carol: User
+) -> None:
     client.force_login(alice)
 
     answer = change(client, held, copies="9", note="kept")
@@ -312,6 +314,10 @@ def test_the_page_says_beforehand_who_can_approve(
     carol.groups.clear()
     page = client.get(f"/queue/{held}/edit/").content.decode()
     assert "Nobody else can approve what you change here" in page
+    answer = change(client, held, copies="2")
+    assert answer.status_code == 422
+    assert "Nothing was changed." in answer.content.decode()
+    assert not Amendment.objects.exists()
 
 
 def test_an_item_is_added_without_anything_being_proposed(

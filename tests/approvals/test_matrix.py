@@ -160,6 +160,8 @@ def test_every_cell(
 ) -> None:
     person = colleague("pat", payments, *([role] if role else []))
     carol = colleague("carol", payments, Role.APPROVER)
+    # A third of the group: no edit is taken that two others cannot approve.
+    colleague("dora", payments, Role.APPROVER)
     granted = granted_by(carol, scout, send_mail)
     alone = approved_alone(scout, send_mail, person, relation)
     held = relate(person, relation, scout, send_mail, held)

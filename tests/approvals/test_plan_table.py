@@ -10,19 +10,26 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partialmethod
+from typing import Any
 from uuid import UUID
 
 import pytest
 import yaml
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.utils import timezone
 
+from accounts import role_changes
 from accounts import services as accounts
 from accounts.models import Agent, AgentToken, User
 from accounts.roles import Role
+from approvals import services
+from approvals.models import Approval, CardView, Vote
 from approvals.policy_plans import applying, planning
 from approvals.policy_plans.planning import NothingToPlan
+from approvals.policy_plans.summaries import markdown
 from calls.record.states import State
+from calls.replay import recorded_calls
 from calls.replay.replaying import CallReplay
 from policies.models import PolicyPlan
 from registry.models import Server, Tool
@@ -280,6 +287,108 @@ def test_the_past_is_read_for_a_while(
     result = planned([ALL, ask("tool: add, when: history.calls_1h > 0")]).result
 
     assert (result["replayed"], result["unread"]) == (3, 3)
+
+
+@pytest.fixture
+def a_minute_each(calls: dict[str, UUID], scout: Agent) -> None:
+    """One more addition, which alice approved a minute after its card was shown to her."""
+    alice, add = User.objects.get(username="alice"), Tool.objects.get(name="add")
+    pending = scenery.call(scout, add, {"a": 1, "b": 1}, State.HELD)
+    approval = Approval.objects.get(pk=pending)
+    services.vote(approval, by=alice, approve=True, seen_digest=approval.call.call_digest)
+    voted = Vote.objects.get(approval=approval).at
+    CardView.objects.update_or_create(
+        call_id=pending, person=alice, defaults={"at": voted - timedelta(minutes=1)}
+    )
+
+
+# All calls are of the last day, which counts as one: three mails a day are 21 a week.
+@pytest.mark.parametrize(
+    ("before", "after", "minutes"),
+    [
+        ([ALL], [ALL, ASK_MAIL], 21.0),
+        ([ALL, ASK_MAIL], [ALL], -21.0),
+        ([ALL], [ALL, TWO], 42.0),
+        ([ALL, ASK_MAIL], [ALL, TWO], 21.0),
+        ([ALL, NO_MAIL], [ALL], 0.0),
+    ],
+)
+def test_reviewer_minutes_by_hand(
+    a_minute_each: None, before: list[str], after: list[str], minutes: float
+) -> None:
+    there(before)
+
+    plan = planned(after)
+
+    result = plan.result
+    assert (result["timed_votes"], result["median_vote_s"]) == (1, 60.0)
+    assert result["minutes_a_week"] == minutes
+    verb = "saves" if minutes < 0 else "adds"
+    said = f"It {verb} about {abs(minutes)} reviewer minutes a week (median 60 s of 1 timed votes)"
+    assert said in markdown(plan)
+
+
+def test_minutes_of_calls_that_were_not_judged(
+    a_minute_each: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of the four additions are judged, and stand for all: 28 a week."""
+    monkeypatch.setattr(
+        CallReplay, "__init__", partialmethod(CallReplay.__init__, lookbacks_left=2)
+    )
+    there([ALL])
+
+    result = planned([ALL, ask("tool: add, when: history.calls_1h >= 0")]).result
+
+    assert (result["replayed"], result["unread"], result["changed"]) == (5, 2, 2)
+    assert result["minutes_a_week"] == 28.0
+    assert result["bound_points"] is None
+
+
+def test_minutes_are_unknown_where_no_past_was_read(
+    a_minute_each: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        CallReplay, "__init__", partialmethod(CallReplay.__init__, lookbacks_left=0)
+    )
+    there([ALL])
+
+    plan = planned([ALL, ask("tool: add, when: history.calls_1h >= 0")])
+
+    assert plan.result["minutes_a_week"] is None
+    assert "unknown: too few calls could be judged" in markdown(plan)
+
+
+def test_calls_are_judged_in_an_order_by_chance(calls: dict[str, UUID]) -> None:
+    taken = recorded_calls.sample(days=30, most=1_000, until=timezone.now())
+
+    with transaction.atomic():
+        found = [call.id for call in recorded_calls.stream(taken)]
+
+    assert found == sorted(calls.values(), key=lambda pk: pk.bytes[-2:])
+
+
+def test_who_denied_is_said_of_denied_calls_alone(calls: dict[str, UUID]) -> None:
+    result = planned([ALL]).result
+
+    denied = {one["call"]: one["denied_by"] for one in result["examples"]}
+    assert denied.pop(str(calls["B"])) == "rules"
+    assert {*denied.values()} == {None}
+
+
+def test_a_role_was_confirmed_since(calls: dict[str, UUID], settings: Any) -> None:
+    """By a second administrator: calls before are of somebody who did not have it."""
+    settings.TWO_ADMINISTRATORS = True
+    ada, eve = (scenery.person(name, Role.ADMINISTRATOR) for name in ("ada", "eve"))
+    User.objects.filter(username="carol").update(invited_by=None)
+    carol = User.objects.get(username="carol")
+    accounts.set_groups(carol, [*carol.groups.all(), Group.objects.get(name=Role.APPROVER)], by=ada)
+    (change,) = role_changes.requested()
+    role_changes.confirm(change, by=eve)
+    assert Role.APPROVER in {*carol.groups.values_list("name", flat=True)}
+    there([ALL])
+
+    assert changed(planned([ALL, deny(f"owner_groups: [{Role.APPROVER}]")]), calls) == ""
+    assert changed(planned([ALL, deny("owner_groups: [payments]")]), calls) == "EF allow>deny"
 
 
 def test_the_same_rules_are_no_plan(calls: dict[str, UUID]) -> None:

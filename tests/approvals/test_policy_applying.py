@@ -13,6 +13,7 @@ from django.db import connections
 from django.db.models.signals import pre_save
 from django.test import Client
 from django.utils import timezone
+from django.utils.translation import override
 
 from accounts.models import Agent, User
 from accounts.roles import Role
@@ -52,10 +53,12 @@ MAY = (
     "registry.view_tool",
     "registry.view_toolset",
     "accounts.view_agent",
+    "notifications.view_oncallschedule",
     "policies.view_policyplan",
     "policies.add_policyplan",
     "policies.apply_policyplan",
     "policies.add_rule",
+    "calls.view_call",
 )
 
 
@@ -192,6 +195,7 @@ def test_a_confirmation_ends_with_the_right_to_it(client: Client, ada: User, clo
         apply_plan(plan.digest, by=None)
 
 
+@pytest.mark.long
 def test_two_people_where_it_is_set_so(
     client: Client, ada: User, eve: User, clock: Clock, settings: Any
 ) -> None:
@@ -206,6 +210,7 @@ def test_two_people_where_it_is_set_so(
     assert apply_plan(plan.digest, by=ada).applied_at
 
 
+@pytest.mark.long
 def test_a_plan_that_needs_a_second_person_is_in_their_queue(
     client: Client, ada: User, eve: User, clock: Clock, settings: Any
 ) -> None:
@@ -304,11 +309,23 @@ def test_what_a_file_changes_is_shown_to_who_may_export(ada: User) -> None:
         assert b"secret plans" not in answer.content
 
 
+@pytest.mark.parametrize("lacking", [one for one in MAY if ".view_" in one])
+def test_a_plan_is_shown_to_who_may_see_all_that_is_in_it(ada: User, lacking: str) -> None:
+    plan = plan_of()
+    few = program("few", ada, *(one for one in MAY if one != lacking))
+    path = f"policy/plans/{plan.digest}"
+
+    for method, where in (("GET", "policy/plans"), ("GET", path), ("POST", f"{path}/apply")):
+        assert few.ask(method, where, {} if method == "POST" else None).status_code == 403
+
+
 def test_the_api_exports_and_compares(ada: User) -> None:
     robot = program("robot", ada, *MAY)
 
     export = robot.get("policy/export")["policy"]
 
+    # Editors find the schema beside the file: they have no token for the address of ours.
+    assert export.startswith("# yaml-language-server: $schema=./policy.schema.json\n")
     assert robot.post("policy/difference", {"proposal": export}) == {"changes": []}
     found = robot.post("policy/difference", {"proposal": FILE})["changes"]
     assert [(one["section"], one["kind"]) for one in found] == [
@@ -330,6 +347,7 @@ def test_a_plan_is_applied_once(client: Client, ada: User, clock: Clock) -> None
         apply_plan(plan.digest, by=ada)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("between", ["rule", "limit", "order"])
 def test_a_base_that_moved_is_refused(
     client: Client, ada: User, clock: Clock, between: str
@@ -425,6 +443,7 @@ def test_all_or_nothing(
     assert "no limit today" in Entry.objects.get(action="policy.apply_failed").reason
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_of_many_who_apply_at_once_one_does(client: Client, ada: User, clock: Clock) -> None:
     first = signed(client, ada, clock)
@@ -455,6 +474,7 @@ def test_of_many_who_apply_at_once_one_does(client: Client, ada: User, clock: Cl
 # What the file manages.
 
 
+@pytest.mark.long
 def test_what_a_file_manages_is_read_only_elsewhere(
     client: Client, ada: User, clock: Clock, scout: Agent
 ) -> None:
@@ -517,6 +537,7 @@ def test_drift_is_shown(client: Client, ada: User, clock: Clock) -> None:
     assert HERE in page
 
 
+@pytest.mark.long
 def test_the_hosts_owner_gets_out(ada: User, client: Client, clock: Clock) -> None:
     apply_plan(signed(client, ada, clock, MANAGED).digest, by=ada)
 
@@ -548,3 +569,17 @@ def test_labels_are_set_as_the_file_says(client: Client, ada: User, clock: Clock
 
     assert Tool.objects.get().label_sensitive == "yes"
     assert Entry.objects.filter(action="tool.labels_set").count() == 1
+
+
+def test_a_plan_is_read_in_chinese(client: Client, ada: User) -> None:
+    plan = plan_of("version: 1\nrules: [{name: 邮件, effect: ask}]\n")
+    client.force_login(ada)
+    client.cookies["django_language"] = "zh-hans"
+
+    with override("en"):
+        page = client.get(f"/policies/plans/{plan.digest}/").text
+        wrong = client.post("/policies/plans/propose/", {"proposal": "version: 1\nrules: [1\n"})
+
+    assert '<span class="small muted">规则</span>' in page
+    assert "将添加" in page
+    assert "第 3 行：这不是 YAML：缺少“,”或“]”。" in wrong.text

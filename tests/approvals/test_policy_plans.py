@@ -65,6 +65,29 @@ def test_an_export_changes_nothing(tmp_path: Path, scout: Agent, send: Tool, ada
     assert policy("plan", str(file)).code == 0
 
 
+def test_a_source_without_parts_changes_nothing(tmp_path: Path, ada: User) -> None:
+    file = write(tmp_path, "version: 1\nmanaged_by: https://git.example/policy.yaml\n")
+
+    assert policy("diff", file).text == "The file changes nothing.\n"
+    assert policy("plan", file).code == 0
+
+
+def test_values_in_markdown_are_those_of_the_file(
+    tmp_path: Path, scout: Agent, send: Tool, ada: User
+) -> None:
+    rule(scout, name="mail", effect="ask", reason="It leaves the company.")
+    reason = "Long." * 40
+    file = write(
+        tmp_path, f"version: 1\nrules:\n  - {{name: mail, effect: ask, reason: '{reason}'}}\n"
+    )
+
+    planned = policy("plan", file).text
+
+    assert '\\["scout"\\] → \\[\\]' in planned
+    assert f"reason: It leaves the company. → {reason[:120]}…" in planned
+    assert "None" not in planned
+
+
 def rule(*agents: Agent, **values: Any) -> Rule:
     made = Rule.objects.create(**values)
     made.agents.set(agents)

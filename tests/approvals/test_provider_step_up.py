@@ -74,6 +74,7 @@ def come_back(client: Client, fake: FakeProvider, call: Call, **wrong: Any) -> A
     return client.get(answer["Location"])
 
 
+@pytest.mark.long
 def test_a_new_sign_in_at_the_provider_approves(
     as_alice: Client, company: FakeProvider, alice: User, call: Call
 ) -> None:
@@ -102,6 +103,7 @@ def test_the_request_asks_for_a_new_and_strong_sign_in(as_alice: Client, call: C
         assert part in there.replace("%3A", ":"), there
 
 
+@pytest.mark.long
 def test_the_entries_say_by_which_proof(
     as_alice: Client, company: FakeProvider, call: Call
 ) -> None:
@@ -120,6 +122,7 @@ def test_the_entries_say_by_which_proof(
     assert "identity provider" in as_alice.get(f"/queue/{call.pk}/").text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -147,6 +150,7 @@ def test_an_answer_that_confirms_nothing(
     assert state(call) == State.HELD
 
 
+@pytest.mark.long
 def test_who_did_not_come_in_time_confirms_nothing(
     as_alice: Client, company: FakeProvider, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +164,7 @@ def test_who_did_not_come_in_time_confirms_nothing(
     assert state(call) == State.HELD
 
 
+@pytest.mark.long
 def test_a_confirmation_is_good_once(
     as_alice: Client, company: FakeProvider, alice: User, scout: Agent, send: Tool
 ) -> None:
@@ -190,6 +195,7 @@ def test_an_answer_of_the_provider_is_taken_once(
     assert as_alice.get(callback("company", answer)).status_code == 403
 
 
+@pytest.mark.long
 def test_another_calls_confirmation_approves_nothing(
     as_alice: Client, company: FakeProvider, call: Call, scout: Agent, send: Tool
 ) -> None:
@@ -201,6 +207,7 @@ def test_another_calls_confirmation_approves_nothing(
     assert (state(call), state(other)) == (State.HELD, State.HELD)
 
 
+@pytest.mark.long
 def test_another_sessions_answer_confirms_nothing(
     as_alice: Client, company: FakeProvider, call: Call
 ) -> None:
@@ -235,6 +242,7 @@ def test_somebody_elses_session_in_the_same_browser_confirms_nothing(
     assert state(call) == State.HELD
 
 
+@pytest.mark.long
 def test_a_rule_that_asks_for_a_passkey_takes_nothing_else(
     as_alice: Client, company: FakeProvider, scout: Agent, send: Tool
 ) -> None:
@@ -250,6 +258,7 @@ def test_a_rule_that_asks_for_a_passkey_takes_nothing_else(
     assert state(call) == State.HELD
 
 
+@pytest.mark.long
 def test_a_stricter_rule_does_not_count_a_vote_that_was_confirmed_at_the_provider(
     as_alice: Client, company: FakeProvider, call: Call
 ) -> None:
@@ -261,6 +270,7 @@ def test_a_stricter_rule_does_not_count_a_vote_that_was_confirmed_at_the_provide
     assert decided(call.pk, strict) == ""
 
 
+@pytest.mark.long
 def test_without_the_setting_nothing_is_confirmed_there(
     as_alice: Client, company: FakeProvider, configure: Configure, call: Call
 ) -> None:
@@ -277,6 +287,7 @@ def test_without_the_setting_nothing_is_confirmed_there(
     assert not as_alice.session.get("confirmed_at_provider")
 
 
+@pytest.mark.long
 def test_a_session_by_password_confirms_nothing_there(
     client: Client, company: FakeProvider, alice: User, call: Call
 ) -> None:
@@ -289,6 +300,7 @@ def test_a_session_by_password_confirms_nothing_there(
     assert "did not sign in at a provider" in again.text
 
 
+@pytest.mark.long
 def test_a_disconnected_account_confirms_nothing(
     as_alice: Client, company: FakeProvider, call: Call
 ) -> None:
@@ -300,6 +312,7 @@ def test_a_disconnected_account_confirms_nothing(
     assert state(call) == State.HELD
 
 
+@pytest.mark.long
 def test_who_may_not_decide_is_sent_nowhere(
     client: Client, company: FakeProvider, call: Call, mallory: User
 ) -> None:
@@ -312,6 +325,7 @@ def test_who_may_not_decide_is_sent_nowhere(
     assert "Look again" in client.post(at, {"seen": "0" * 64}, follow=True).text
 
 
+@pytest.mark.long
 def test_entra_is_asked_by_claims_and_answers_with_a_list(
     as_alice: Client, company: FakeProvider, configure: Configure, call: Call
 ) -> None:
@@ -325,6 +339,7 @@ def test_entra_is_asked_by_claims_and_answers_with_a_list(
     assert state(call) == State.QUEUED
 
 
+@pytest.mark.long
 def test_the_card_offers_it_beside_a_passkey(
     as_alice: Client, company: FakeProvider, alice: User, call: Call
 ) -> None:
@@ -338,6 +353,7 @@ def test_the_card_offers_it_beside_a_passkey(
     assert "data-step-up=" not in page
 
 
+@pytest.mark.long
 def test_proofs_are_checked_again_from_their_rows(
     as_alice: Client, company: FakeProvider, call: Call
 ) -> None:
@@ -352,6 +368,7 @@ def test_proofs_are_checked_again_from_their_rows(
     assert "1 at an identity provider. All hold." in out.getvalue()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -1,5 +1,6 @@
 """An installation of one person: usable, marked each time, and over for good once there are two."""
 
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -7,9 +8,10 @@ from django.contrib.auth.models import Group, Permission
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from accounts import services, single_person
-from accounts.models import Agent, SinglePersonMode, User
+from accounts import independence, services, single_person
+from accounts.models import Agent, Identity, SinglePersonMode, User
 from accounts.roles import Role
 from approvals import standing_approvals
 from approvals.models import Vote
@@ -59,6 +61,7 @@ def seen(client: Client, name: str, *args: object) -> str:
     return client.get(reverse(name, args=args)).text
 
 
+@pytest.mark.long
 def test_who_is_alone_decides_and_it_is_said_everywhere(as_admin: Client, held: UUID) -> None:
     assert "Single-person mode: you have a part" in seen(as_admin, "approvals:detail", held)
     assert "Single-person mode" in seen(as_admin, "accounts:people")
@@ -90,41 +93,77 @@ def ended() -> bool:
     return SinglePersonMode.objects.get().ended_at is not None
 
 
-def invite(client: Client) -> None:
+def invite(client: Client) -> User:
     group = Group.objects.get(name=Role.APPROVER).pk
     client.post(reverse("accounts:invite"), {"username": "carol", "groups": [group]})
+    return User.objects.get(username="carol")
+
+
+def confirm(person: User) -> None:
+    services.set_password(person, scenery.PASSWORD)
+    independence.confirm(person, by=None)
 
 
 def right() -> Permission:
     return Permission.objects.get(codename="decide_approval")
 
 
+def invite_and_confirm(client: Client) -> None:
+    carol = invite(client)
+    Client().force_login(carol)
+    confirm(carol)
+
+
+def invite_confirm_and_wait(client: Client) -> None:
+    carol = invite(client)
+    confirm(carol)
+    assert not ended()
+    Client().force_login(carol)
+
+
 def give_a_right(_client: Client) -> None:
-    scenery.person("carol").user_permissions.add(right())
+    carol = scenery.person("carol")
+    Client().force_login(carol)
+    carol.user_permissions.add(right())
 
 
 def give_a_group_the_right(_client: Client) -> None:
     group = Group.objects.create(name="x")
-    scenery.person("carol").groups.add(group)
+    carol = scenery.person("carol")
+    Client().force_login(carol)
+    carol.groups.add(group)
     group.permissions.add(right())
 
 
 def make_a_superuser(_client: Client) -> None:
     carol = scenery.person("carol")
+    Client().force_login(carol)
     sql = "UPDATE accounts_user SET is_superuser = true WHERE id = %s"
     connection.cursor().execute(sql, [carol.pk])
 
 
+def connect_an_identity(client: Client) -> None:
+    carol, admin = invite(client), User.objects.get(username="admin")
+    Client().force_login(carol)
+    User.objects.filter(pk=carol.pk).update(unconfirmed_until=None, let_in_by=admin)
+    assert not ended()
+    Identity.objects.create(person=carol, issuer="https://id.example", subject="c")
+    Sweep()._once()
+
+
 SECOND = {
-    "invited": invite,
+    "confirmed": invite_and_confirm,
+    "confirmed before the first sign-in": invite_confirm_and_wait,
+    "by an identity of their own": connect_an_identity,
     "by a right of their own": give_a_right,
     "by a group": give_a_group_the_right,
     "by SQL": make_a_superuser,
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", SECOND)
-def test_it_is_over_for_good_once_a_second_person_may_decide(
+def test_it_is_over_for_good_once_a_second_persons_vote_counts(
     as_admin: Client, held: UUID, way: str
 ) -> None:
     assert not ended()
@@ -133,7 +172,7 @@ def test_it_is_over_for_good_once_a_second_person_may_decide(
 
     assert ended()
     entry = Entry.objects.get(action="single_person_mode.ended")
-    assert "second approver" in entry.reason
+    assert entry.reason == single_person.ENDED
     assert "The agent is yours" in seen(as_admin, "approvals:detail", held)
     assert approve(as_admin, held) == State.HELD
     # The second one goes: alone again, and not in that mode.
@@ -142,15 +181,68 @@ def test_it_is_over_for_good_once_a_second_person_may_decide(
     assert approve(as_admin, held) == State.HELD
 
 
+def only_invite(client: Client) -> None:
+    invite(client)
+
+
+def invite_and_sign_in(client: Client) -> None:
+    Client().force_login(invite(client))
+
+
+def be_disabled(_client: Client) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    User.objects.filter(pk=carol.pk).update(is_active=False)
+    User.objects.filter(pk=carol.pk).update(last_login=timezone.now())
+
+
+def never_sign_in(_client: Client) -> None:
+    scenery.person("carol", Role.APPROVER)
+
+
+NOBODY = [only_invite, invite_and_sign_in, be_disabled, never_sign_in]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", NOBODY)
+def test_who_cannot_vote_on_these_calls_does_not_lock_out_the_one_who_could(
+    as_admin: Client, held: UUID, way: Callable[[Client], None]
+) -> None:
+    way(as_admin)
+
+    assert not ended()
+    assert "Single-person mode: you have a part" in seen(as_admin, "approvals:detail", held)
+    assert approve(as_admin, held) == State.QUEUED
+    assert claim(held, owner="here") is not None
+
+
+@pytest.mark.long
+def test_who_was_only_invited_does_not_decide_alone(as_admin: Client, send_mail: Tool) -> None:
+    carol = invite(as_admin)
+    as_carol = Client()
+    as_carol.force_login(carol)
+    services.set_password(carol, scenery.PASSWORD)
+    as_carol.force_login(carol)
+    hers = services.create_agent("hers", owner=carol, by=None)
+    asked = scenery.call(hers, scenery.offered(hers, send_mail), scenery.MAIL, State.HELD)
+
+    assert approve(as_carol, asked) == State.HELD
+    assert "The agent is yours" in seen(as_carol, "approvals:detail", asked)
+    # Who may be behind that account decides; it is marked.
+    assert approve(as_admin, asked) == State.QUEUED
+    assert Vote.objects.get().single_person
+
+
+@pytest.mark.long
 def test_what_was_decided_alone_is_not_sent_after_its_end(as_admin: Client, held: UUID) -> None:
     assert approve(as_admin, held) == State.QUEUED
 
-    invite(as_admin)
+    invite_and_confirm(as_admin)
 
     assert claim(held, owner="here") is None
     assert Call.objects.get(pk=held).state == State.SUPERSEDED
 
 
+@pytest.mark.long
 def test_a_second_person_who_decides_nothing_ends_nothing(as_admin: Client, held: UUID) -> None:
     as_admin.post(
         reverse("accounts:invite"),
@@ -161,6 +253,7 @@ def test_a_second_person_who_decides_nothing_ends_nothing(as_admin: Client, held
     assert approve(as_admin, held) == State.QUEUED
 
 
+@pytest.mark.long
 def test_the_host_may_refuse_it(held: UUID, as_admin: Client, settings: object) -> None:
     settings.SINGLE_PERSON = False  # type: ignore[attr-defined]
 
@@ -187,6 +280,7 @@ def test_an_installation_that_has_people_never_begins_it(alice: User) -> None:
     assert not SinglePersonMode.objects.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement",
     [
@@ -197,7 +291,7 @@ def test_an_installation_that_has_people_never_begins_it(alice: User) -> None:
     ],
 )
 def test_nobody_begins_it_again(as_admin: Client, held: UUID, statement: str) -> None:
-    invite(as_admin)
+    invite_and_confirm(as_admin)
 
     with pytest.raises(DatabaseError), transaction.atomic():
         connection.cursor().execute(statement)

@@ -81,6 +81,7 @@ def state(call: Call) -> str:
     return Call.objects.get(pk=call.pk).state
 
 
+@pytest.mark.long
 def test_a_passkey_that_signs_this_very_decision_approves(
     as_alice: Client, alice: User, device: Device, scout: Agent, send: Tool
 ) -> None:
@@ -101,6 +102,7 @@ def test_a_passkey_that_signs_this_very_decision_approves(
     assert entry.details["proof"] == proof.statement_digest
 
 
+@pytest.mark.long
 def test_a_session_alone_approves_nothing_and_still_refuses(
     as_alice: Client, device: Device, scout: Agent, send: Tool
 ) -> None:
@@ -113,6 +115,7 @@ def test_a_session_alone_approves_nothing_and_still_refuses(
     assert state(call) == State.DENIED
 
 
+@pytest.mark.long
 def test_another_calls_assertion_approves_nothing(
     as_alice: Client, device: Device, scout: Agent, send: Tool
 ) -> None:
@@ -136,6 +139,7 @@ def test_another_persons_passkey_approves_nothing(
     assert state(call) == State.HELD
 
 
+@pytest.mark.long
 def test_a_replayed_assertion_approves_nothing(
     as_alice: Client, alice: User, device: Device, scout: Agent, send: Tool
 ) -> None:
@@ -164,6 +168,7 @@ def test_what_was_edited_meanwhile_is_not_what_was_signed(
     assert "Look again" in stale.json()["error"]
 
 
+@pytest.mark.long
 def test_a_code_confirms_only_where_the_rule_takes_one(
     as_alice: Client, alice: User, scout: Agent, send: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +183,7 @@ def test_a_code_confirms_only_where_the_rule_takes_one(
     assert Vote.objects.get().step_up == "totp"
 
 
+@pytest.mark.long
 def test_the_card_says_what_is_asked_and_what_one_has_for_it(
     as_alice: Client, alice: User, scout: Agent, send: Tool
 ) -> None:
@@ -193,6 +199,7 @@ def test_the_card_says_what_is_asked_and_what_one_has_for_it(
     assert "A passkey needs JavaScript." in page
 
 
+@pytest.mark.long
 def test_no_rule_asks_no_step(as_alice: Client, scout: Agent, send: Tool) -> None:
     call = hold(scout, send, StepUp.NONE)
 
@@ -215,6 +222,7 @@ def test_who_may_not_decide_is_offered_nothing(
     assert "yours" in client.post(at, {"seen": call.call_digest}).json()["error"]
 
 
+@pytest.mark.long
 def test_who_came_by_anothers_link_decides_nothing(
     client: Client, scout: Agent, send: Tool
 ) -> None:
@@ -282,6 +290,7 @@ def verified() -> str:
     return out.getvalue()
 
 
+@pytest.mark.long
 def test_all_proofs_are_checked_again_from_their_rows(
     as_alice: Client, device: Device, scout: Agent, send: Tool
 ) -> None:
@@ -294,6 +303,7 @@ def test_all_proofs_are_checked_again_from_their_rows(
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "said"),
     [

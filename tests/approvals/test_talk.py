@@ -62,6 +62,7 @@ def card(client: Client, held: UUID) -> str:
 # -- Votes ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_card_shows_whose_word_is_there_and_whose_is_missing(
     as_alice: Client, held: UUID, carol: User
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_call_that_one_person_decides_shows_no_counting(
     assert "is missing" not in card(as_alice, plain)
 
 
+@pytest.mark.long
 def test_a_vote_is_taken_back_on_the_card(as_alice: Client, held: UUID, carol: User) -> None:
     said = press(as_alice, "approve", held)
     assert "It needs votes of others" in said
@@ -96,6 +98,7 @@ def test_a_vote_is_taken_back_on_the_card(as_alice: Client, held: UUID, carol: U
     assert "You have no vote here" in press(as_alice, "take_back", held)
 
 
+@pytest.mark.long
 def test_who_is_too_late_to_take_it_back_is_told_who_decided(
     client: Client, held: UUID, alice: User, carol: User
 ) -> None:
@@ -108,6 +111,7 @@ def test_who_is_too_late_to_take_it_back_is_told_who_decided(
     assert "carol answered first: Approved" in press(client, "take_back", held, htmx=True)
 
 
+@pytest.mark.long
 def test_a_vote_that_no_longer_counts_is_said_to(
     as_alice: Client, alice: User, held: UUID, carol: User, client: Client
 ) -> None:
@@ -177,6 +181,7 @@ def test_who_cannot_confirm_as_the_rule_asks_is_not_listed_as_a_voter(
     assert said in page
 
 
+@pytest.mark.long
 def test_a_vote_that_fell_is_still_told(
     client: Client, scout: Agent, held: UUID, alice: User, carol: User
 ) -> None:
@@ -216,6 +221,7 @@ def test_what_was_sent_long_ago_is_not_counted_anew(
 # -- Comments and questions -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_is_said_stands_on_the_card_and_in_the_record(as_alice: Client, held: UUID) -> None:
     page = press(as_alice, "say", held, htmx=True, text="Is that the\u202e right Ana?")
 
@@ -226,6 +232,20 @@ def test_what_is_said_stands_on_the_card_and_in_the_record(as_alice: Client, hel
     assert (entry.actor, entry.call_id) == ("alice", held)
 
 
+def test_the_page_of_comments_is_part_of_the_queue_while_the_call_is_pending(
+    as_alice: Client, held: UUID
+) -> None:
+    address = reverse("approvals:talk", args=[held])
+    assert as_alice.get(address).context["section"] == "queue"
+
+    approval = Approval.objects.for_queue().get(pk=held)
+    alice = User.objects.get(username="alice")
+    services.vote(approval, by=alice, approve=False, seen_digest=approval.call.call_digest)
+
+    assert as_alice.get(address).context["section"] == "calls"
+
+
+@pytest.mark.long
 def test_a_question_waits_until_the_agent_answers(
     as_alice: Client, held: UUID, scout: Agent
 ) -> None:
@@ -240,6 +260,7 @@ def test_a_question_waits_until_the_agent_answers(
     assert [c.by for c in Comment.objects.all()] == ["alice", "scout"]
 
 
+@pytest.mark.long
 def test_whom_the_call_is_for_may_explain_it_and_not_ask(
     client: Client, held: UUID, bob: User
 ) -> None:
@@ -253,6 +274,7 @@ def test_whom_the_call_is_for_may_explain_it_and_not_ask(
     assert "I asked for it." in client.get(reverse("approvals:talk", args=[held])).text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "said"), [("", "Say something"), ("x" * 4001, "At most 4000"), ("a\0b", "Error 400")]
 )
@@ -311,6 +333,7 @@ def test_tabs_hear_of_votes_and_comments_on_what_they_show(
     assert as_alice.get(reverse("approvals:news"), {"shown": "x"}).status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement",
     [

@@ -160,6 +160,8 @@ def second_account_asks(scene: Scene) -> tuple[Client, UUID]:
 
 
 def edited(scene: Scene) -> tuple[Client, UUID]:
+    # An edit that nobody else can approve is not taken.
+    scenery.person("theo", Role.APPROVER)
     held = scene.held(Agent.objects.get(name="scout"))
     change(scene.client, held, subject="Minutes of Wednesday")
     return scene.client, held
@@ -194,6 +196,8 @@ def let_the_issuer_in(scene: Scene) -> tuple[Client, UUID]:
 
 
 def let_the_editor_in(scene: Scene) -> tuple[Client, UUID]:
+    # An edit that nobody else can approve is not taken.
+    scenery.person("theo", Role.APPROVER)
     theirs = scene.invited("puppet", Role.APPROVER)
     held = scene.held(Agent.objects.get(name="scout"))
     change(theirs, held, subject="Minutes of Wednesday")
@@ -246,6 +250,7 @@ REFUSED: dict[str, tuple[Way, str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", REFUSED)
 def test_nobody_approves_what_they_have_a_part_in(scene: Scene, way: str) -> None:
     arrange, said = REFUSED[way]
@@ -315,6 +320,7 @@ NO_APPROVER = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", NO_APPROVER)
 def test_no_administrator_alone_makes_an_approver(scene: Scene, ada: User, way: str) -> None:
     client, person = NO_APPROVER[way](scene, ada)
@@ -436,6 +442,7 @@ VISIBLE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", VISIBLE)
 def test_what_cannot_be_refused_is_on_the_card(scene: Scene, alice: User, way: str) -> None:
     arrange, said = VISIBLE[way]
@@ -464,6 +471,7 @@ def test_a_password_of_the_host_is_on_the_card(
     assert Entry.objects.get(action="person.password_set").actor == "command line"
 
 
+@pytest.mark.long
 def test_an_account_is_confirmed_also_after_its_time(scene: Scene, ada: User, alice: User) -> None:
     theirs, held = second_account(scene)
     a_month_later()
@@ -499,6 +507,7 @@ def approve(client: Client, held: UUID) -> str:
     return Call.objects.get(pk=held).state
 
 
+@pytest.mark.long
 def test_another_administrator_confirms_that_there_is_a_second_person(
     scene: Scene, ada: User
 ) -> None:
@@ -531,6 +540,7 @@ def test_nobody_is_confirmed_before_the_link_is_spent(scene: Scene, ada: User) -
         independence.confirm(carol, by=ada)
 
 
+@pytest.mark.long
 def test_the_host_confirms_too(scene: Scene) -> None:
     theirs, held = second_account(scene)
 
@@ -541,6 +551,7 @@ def test_the_host_confirms_too(scene: Scene) -> None:
         call_command("confirm_person", "puppet")
 
 
+@pytest.mark.long
 def test_an_account_stands_by_itself_after_its_time(scene: Scene) -> None:
     theirs, held = second_account(scene)
     puppet = User.objects.get(username="puppet")
@@ -554,12 +565,14 @@ def test_an_account_stands_by_itself_after_its_time(scene: Scene) -> None:
     assert approve(theirs, held) == State.QUEUED
 
 
+@pytest.mark.long
 def test_an_invited_person_decides_on_what_is_not_their_inviters(scene: Scene) -> None:
     theirs = scene.invited("dora", Role.APPROVER)
 
     assert approve(theirs, scene.held(Agent.objects.get(name="scout"))) == State.QUEUED
 
 
+@pytest.mark.long
 def test_a_vote_from_before_is_not_counted_once_its_person_has_a_part(scene: Scene) -> None:
     """At the claim, whatever happened in between."""
     held = scene.held(Agent.objects.get(name="scout"))
@@ -572,6 +585,7 @@ def test_a_vote_from_before_is_not_counted_once_its_person_has_a_part(scene: Sce
     assert Call.objects.get(pk=held).state == State.SUPERSEDED
 
 
+@pytest.mark.long
 def test_no_yes_in_advance_for_what_one_has_a_part_in(scene: Scene, alice: User) -> None:
     scout = Agent.objects.get(name="scout")
     held = scene.held(scout)
@@ -591,6 +605,7 @@ def test_no_yes_in_advance_for_what_one_has_a_part_in(scene: Scene, alice: User)
     assert book.matching(subject(call), ASKED, body, bearer.parties, frozenset()) is None
 
 
+@pytest.mark.long
 def test_a_puppets_yes_in_advance_is_its_inviters(scene: Scene, alice: User) -> None:
     theirs = scene.invited("puppet", Role.APPROVER)
     held = scene.held(Agent.objects.get(name="scout"))
@@ -604,6 +619,7 @@ def test_a_puppets_yes_in_advance_is_its_inviters(scene: Scene, alice: User) -> 
     assert not book.matching(subject(call), ASKED, body, frozenset({scene.pat.pk}), frozenset())
 
 
+@pytest.mark.long
 def test_no_yes_in_advance_for_what_a_second_account_asks(scene: Scene, alice: User) -> None:
     scout = Agent.objects.get(name="scout")
     held = scene.held(scout)
@@ -624,6 +640,7 @@ def test_no_yes_in_advance_for_what_a_second_account_asks(scene: Scene, alice: U
     assert not book.matching(subject(call), ASKED, body, bearer.parties, bearer.inviters)
 
 
+@pytest.mark.long
 def test_no_grant_grows_out_of_a_call_of_ones_own(scene: Scene, alice: User) -> None:
     agent = scene.agent()
     call = Call.objects.for_page().get(pk=scene.held(agent))
@@ -633,6 +650,7 @@ def test_no_grant_grows_out_of_a_call_of_ones_own(scene: Scene, alice: User) -> 
     assert not Grant.objects.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement",
     [
@@ -647,6 +665,7 @@ def test_who_created_an_agent_or_issued_a_token_stays_written(scene: Scene, stat
         connection.cursor().execute(statement)
 
 
+@pytest.mark.long
 def test_each_difference_names_who_made_it(scene: Scene, alice: User) -> None:
     _client, held = edited_first(scene)
     as_alice = Client()

@@ -268,6 +268,7 @@ def test_nobody_decides_on_their_own_call_by_it(hold: Hold, bob: User) -> None:
         say(held, User.objects.get(pk=bob.pk))
 
 
+@pytest.mark.long
 def test_no_standing_approval_is_made_by_it(hold: Hold, gina: User, lena: User) -> None:
     """Who decides only since it waited so long decides on no calls that did not."""
     late, early = hold(15), hold(15)
@@ -356,6 +357,7 @@ def test_a_rule_that_says_it_later_lets_nothing_run(hold: Hold, lena: User) -> N
     assert Call.objects.get(pk=held).state == State.SUPERSEDED
 
 
+@pytest.mark.long
 def test_the_card_says_it_before_and_after(
     client: Client, hold: Hold, gina: User, lena: User
 ) -> None:

@@ -108,7 +108,7 @@ def test_the_week_has_load_share_and_median_by_group_and_person(
     assert (row.name, row.decided, row.denied_percent, row.timed) == ("alice", 4, 25, 3)
     assert row.median_s == pytest.approx(120, abs=20)
     assert {"finance", "Approver"} == {one.name for one in found.groups}
-    assert sum(found.hours) == 4
+    assert sum(row.decided for row in found.hours) == 4
 
 
 def test_whoever_only_edits_is_counted_too(
@@ -128,6 +128,7 @@ def test_whoever_only_edits_is_counted_too(
     assert ("finance", 1) in {(row.name, row.edits) for row in found.groups}
 
 
+@pytest.mark.long
 def test_the_page_of_an_approver_says_nothing_of_others_bursts(
     alice: User, scout: Agent, send: Tool
 ) -> None:
@@ -178,6 +179,7 @@ def test_many_approvals_in_a_short_time_are_one_outlier() -> None:
     assert not workload.find_bursts("alice", fast[:9])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["approved", "denied", "expired"])
 def test_a_rule_that_was_never_denied_is_proposed_with_its_bounds(
     ending: str, alice: User, scout: Agent, send: Tool
@@ -239,6 +241,7 @@ def proposal_of(person: User) -> str:
     return found[1] if found else ""
 
 
+@pytest.mark.long
 def test_a_standing_approval_is_proposed_within_what_was_approved(
     transferred: Rule, alice: User, scout: Agent
 ) -> None:
@@ -265,6 +268,7 @@ def test_a_standing_approval_is_proposed_within_what_was_approved(
     assert len(Grant.objects.get().bounds) == 4
 
 
+@pytest.mark.long
 def test_what_another_denied_or_approved_too_widens_no_proposal(
     transferred: Rule, alice: User, scout: Agent
 ) -> None:
@@ -297,6 +301,7 @@ def test_what_another_denied_or_approved_too_widens_no_proposal(
     assert "mallory" not in "".join(values)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["a\rb", "a\nb", "a\u202eb", " a"])
 def test_a_value_that_a_line_would_not_show_is_proposed_as_json(
     alice: User, olga: User, scout: Agent, text: str
@@ -313,6 +318,7 @@ def test_a_value_that_a_line_would_not_show_is_proposed_as_json(
     assert html.unescape(lines).split("\n") == ["ben", json.dumps(text, ensure_ascii="\r" in text)]
 
 
+@pytest.mark.long
 def test_it_is_proposed_to_whoever_approved_alone(transferred: Rule, scout: Agent) -> None:
     carol = scenery.person("carol", Role.APPROVER)
     auditor = scenery.person("ines", Role.AUDITOR)
@@ -322,6 +328,7 @@ def test_it_is_proposed_to_whoever_approved_alone(transferred: Rule, scout: Agen
     assert "money leaves" in as_(carol).get("/workload/").text
 
 
+@pytest.mark.long
 def test_the_week_has_the_figures_of_each_rule(
     transferred: Rule, alice: User, scout: Agent, send: Tool
 ) -> None:
@@ -346,6 +353,7 @@ def test_the_week_has_the_figures_of_each_rule(
     assert "By rule" not in as_(reader).get("/workload/").text
 
 
+@pytest.mark.long
 def test_approvers_see_their_groups_and_themselves_and_auditors_everybody(
     alice: User, finance: Group, scout: Agent, send: Tool
 ) -> None:
@@ -367,6 +375,156 @@ def test_approvers_see_their_groups_and_themselves_and_auditors_everybody(
         assert name in of_auditor
 
 
+def ask_ten_times(rule: Rule, scout: Agent, send: Tool, by: User, **changes: Any) -> None:
+    for n in range(10):
+        decide(hold(scout, send, n, rule_id=rule.pk, rule=rule.name, **changes), by)
+
+
+@pytest.fixture
+def secret_rule(alice: User) -> Rule:
+    rule = Rule(name="Secret rule", effect=Effect.ASK, server="mailer", position=10)
+    save_rule(rule, by=alice.actor)
+    return rule
+
+
+def decider(name: str, *rights: str) -> User:
+    """In a group that is no role."""
+    made = scenery.person(name)
+    made.groups.add(Group.objects.get_or_create(name=f"group of {name}")[0])
+    made.user_permissions.add(*Permission.objects.filter(codename__in=rights))
+    return User.objects.get(pk=made.pk)
+
+
+@pytest.mark.long
+def test_rules_are_proposed_only_to_users_who_may_see_rules(
+    alice: User, finance: Group, secret_rule: Rule, scout: Agent, send: Tool
+) -> None:
+    ask_ten_times(secret_rule, scout, send, alice)
+    dora = decider("dora", "decide_approval")
+    dora.groups.add(finance)
+
+    page = as_(dora).get("/workload/").text
+
+    assert "finance" in page
+    assert "Secret rule" not in page
+    assert "never denied" not in page
+    assert workload.read_for(dora, timezone.now() - timedelta(days=1)).proposals == []
+    assert "Secret rule" in as_(alice).get("/workload/").text
+
+
+@pytest.mark.long
+def test_of_rules_an_approver_sees_what_their_groups_decided(
+    alice: User, secret_rule: Rule, scout: Agent, send: Tool
+) -> None:
+    ask_ten_times(secret_rule, scout, send, alice)
+    rita = decider("rita", "decide_approval", "view_rule")
+
+    without = as_(rita).get("/workload/").text
+    ask_ten_times(secret_rule, scout, send, rita)
+    own = as_(rita).get("/workload/").text
+
+    assert "Secret rule" not in without
+    assert "asked 10 times" in own
+    assert "asked 20 times" in as_(scenery.person("ada", Role.ADMINISTRATOR)).get("/workload/").text
+
+
+def test_of_expired_calls_an_approver_sees_those_their_groups_were_asked_about(
+    alice: User, finance: Group, scout: Agent, send: Tool
+) -> None:
+    hold(scout, send, 1, thresholds=(Threshold(source="group:finance"),))
+    hold(scout, send, 2)
+    Approval.objects.waiting().update(decide_by=timezone.now())
+    expire()
+    since = timezone.now() - timedelta(days=1)
+
+    of_dora = workload.read_for(decider("dora", "decide_approval"), since)
+    of_alice = workload.read_for(User.objects.get(pk=alice.pk), since)
+    of_auditor = workload.read_for(scenery.person("ines", Role.AUDITOR), since)
+
+    assert [one.expired for one in (of_dora, of_alice, of_auditor)] == [1, 2, 2]
+
+
+@pytest.mark.long
+def test_each_approver_group_and_hour_has_what_expired_and_what_was_left_open(
+    alice: User, finance: Group, scout: Agent, send: Tool
+) -> None:
+    carol = scenery.person("carol", Role.APPROVER)
+    of_finance = (Threshold(source="group:finance"),)
+    decide(hold(scout, send, 1), alice, approve=False)
+    opened, unseen = (hold(scout, send, n, thresholds=of_finance) for n in (2, 3))
+    of_all = hold(scout, send, 4)
+    as_(alice).get(f"/queue/{opened}/")
+    as_(carol).get(f"/queue/{of_all}/")
+    Approval.objects.filter(pk__in=[opened, unseen, of_all]).update(decide_by=timezone.now())
+    expire()
+
+    found = workload.read(None, timezone.now() - timedelta(days=1))
+
+    of = {row.name: (row.decided, row.expired, row.abandoned) for row in found.people}
+    assert of == {"alice": (1, 3, 1), "carol": (0, 1, 1)}
+    of = {row.name: (row.decided, row.expired, row.abandoned) for row in found.groups}
+    assert of == {"finance": (1, 3, 1), "Approver": (1, 3, 2)}
+    assert sum(row.decided for row in found.hours) == 1
+    assert [sum(getattr(row, of) for row in found.hours) for of in ("expired", "abandoned")] == [
+        3,
+        2,
+    ]
+
+
+def test_an_hour_has_time_share_denied_and_edits(alice: User, scout: Agent, send: Tool) -> None:
+    for n in range(2):
+        call_id = hold(scout, send, n)
+        shown_at = timezone.now() - timedelta(seconds=60)
+        CardView.objects.create(call_id=call_id, person=alice, at=shown_at)
+        decide(call_id, alice, approve=bool(n))
+    edited = Approval.objects.for_queue().get(pk=hold(scout, send, 2))
+    arguments = orjson.dumps({**scenery.MAIL, "subject": "Changed"})
+    editing.edit(edited, Edit(edited.call.call_digest, arguments), by=alice)
+
+    found = workload.read(None, timezone.now() - timedelta(days=1))
+
+    assert sum(row.edits for row in found.hours) == 1
+    voted = [row for row in found.hours if row.decided]
+    assert {row.denied_percent for row in voted} in ({50}, {0, 100})
+    assert voted[0].median_s == pytest.approx(60, abs=20)
+    shown = as_(alice).get("/workload/").text
+    assert f'<th scope="row">{voted[0].name}</th>' in shown
+
+
+def test_what_asked_others_or_their_owner_did_not_expire_on_an_approver(
+    alice: User, finance: Group, bob: User, scout: Agent, send: Tool
+) -> None:
+    bob.user_permissions.add(Permission.objects.get(codename="decide_approval"))
+    carol = scenery.person("carol", Role.APPROVER)
+    hold(scout, send, 1, thresholds=(Threshold(source="person:carol"),))
+    hold(
+        scout,
+        send,
+        2,
+        thresholds=(
+            Threshold(source="group:finance", after_min=5),
+            Threshold(source="person:carol"),
+        ),
+    )
+    Approval.objects.waiting().update(decide_by=timezone.now())
+    expire()
+    since = timezone.now() - timedelta(days=1)
+
+    assert [(row.name, row.expired) for row in workload.read(None, since).people] == [("carol", 2)]
+    assert workload.read_for(User.objects.get(pk=carol.pk), since).expired == 2
+    assert workload.read_for(User.objects.get(pk=alice.pk), since).expired == 0
+
+
+def test_approvers_in_no_group_see_their_own(alice: User, scout: Agent, send: Tool) -> None:
+    dora = decider("dora", "decide_approval")
+    dora.groups.clear()
+    decide(hold(scout, send), dora)
+
+    found = workload.read_for(User.objects.get(pk=dora.pk), timezone.now() - timedelta(days=1))
+
+    assert [(row.name, row.decided) for row in found.people] == [("dora", 1)]
+
+
 def test_nobody_else_sees_it(mallory: User, olga: User) -> None:
     assert as_(mallory).get("/workload/").status_code == 403
     assert as_(olga).get("/workload/").status_code == 403
@@ -380,6 +538,7 @@ def test_a_week_without_decisions_says_so(week: str, alice: User) -> None:
     assert "No decisions in this week" in page.text
 
 
+@pytest.mark.long
 def test_the_page_asks_twelve_queries_at_most(
     alice: User, scout: Agent, send: Tool, django_assert_max_num_queries: Any
 ) -> None:

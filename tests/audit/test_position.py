@@ -1,6 +1,7 @@
 """What this host remembers of the database, when its disk does not take it."""
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 from typing import Any, NoReturn
@@ -34,6 +35,22 @@ def test_a_full_disk_is_named_and_stops_no_call(
     monkeypatch.setattr(os, "pwrite", full)
     position.note(SEEN)
     assert f"{data}/position: how far the database had come is not kept: No space" in caplog.text
+
+
+def test_a_line_that_is_being_written_is_not_read(
+    data: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    position.note(SEEN)
+    lock = fcntl.flock
+    # In place of waiting.
+    monkeypatch.setattr(fcntl, "flock", lambda file, how: lock(file, how | fcntl.LOCK_NB))
+
+    with (data / "position").open("rb") as writer:
+        lock(writer, fcntl.LOCK_EX)
+        assert position.read() == KnownPosition()
+        assert "Resource temporarily unavailable" in caplog.text
+
+    assert position.read() == SEEN
 
 
 @pytest.mark.parametrize("damaged", [b"\xff\xfe" * 26, b"\0" * 52, b"cluster/1 many", b""])

@@ -73,6 +73,7 @@ def test_the_application_makes_no_tables(fresh_database: dict[str, str]) -> None
             app.execute(statement)
 
 
+@pytest.mark.long
 def test_every_function_names_where_it_looks(shadowed: psycopg.Connection[Any]) -> None:
     """Each name of a table in each function, looked up as the function does."""
     tables = [table for (table,) in shadowed.execute(TABLES).fetchall()]
@@ -97,6 +98,7 @@ def test_every_function_names_where_it_looks(shadowed: psycopg.Connection[Any]) 
     assert mistaken == []
 
 
+@pytest.mark.long
 def test_no_trigger_takes_a_temporary_table_for_ours(
     admin: psycopg.Connection[Any], shadowed: psycopg.Connection[Any]
 ) -> None:

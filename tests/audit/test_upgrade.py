@@ -1,10 +1,9 @@
-"""A record that an earlier release sealed, brought to the schema of this one."""
+"""A record of format 1 as an upgrade left it: sealed under the name that every installation had, it
+goes on under one of its own."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,35 @@ import psycopg
 import pytest
 
 from audit import verify
-from audit.signing import SigningKey, read_key, write_key
 from tests.database import Databases, manage
 
-# 700 ids, of which 14 stay without an entry, and so many entries that were sealed.
-IDS, ENTRIES, SEALED = 700, 686, 650
-BATCH = 230
-# The first 300 came last: their transaction took its time.
-LATE = 300
+ENTRIES, SEALED = 690, 650
 WRITTEN = """
     INSERT INTO audit_entry (action, actor_kind, actor, reason)
     SELECT 'note.made', 'system', 'countersign', 'Note ' || n || '.'
-    FROM generate_series(1, %s) n WHERE n %% 50 <> 7
+    FROM generate_series(1, %s) n
 """
+# Past every trigger, one of which writes entries.
+PAST = "SET LOCAL session_replication_role = replica; "
+OLD_FORMAT = PAST + "UPDATE audit_entryrow SET format = 1"
+OLD_NAME = (
+    PAST
+    + """
+    ALTER TABLE audit_signer ALTER COLUMN name SET DEFAULT 'countersign';
+    UPDATE audit_origin SET name = 'countersign';
+"""
+)
+# What the upgrade to format 2 left.
+OWN_NAME = PAST + "UPDATE audit_origin SET name = 'countersign.invalid/' || md5('own')"
+FIRST_OF_FORMAT_2 = """
+    INSERT INTO audit_entry (action, actor_kind, actor, details)
+    SELECT 'record.format', 'system', 'countersign', jsonb_build_object(
+        'format', 2, 'name', o.name, 'size', c.size, 'end', c.note)
+    FROM audit_origin o, (SELECT size, note FROM audit_checkpoint ORDER BY id DESC LIMIT 1) c
+"""
+# The words that a leaf of format 1 commits to.
 AS_JSON = """
-    SELECT id, json_build_object('id', id, 'at', to_char(at AT TIME ZONE 'UTC',
+    SELECT salt, json_build_object('id', id, 'at', to_char(at AT TIME ZONE 'UTC',
             'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
         'transaction', transaction::text, 'action', action, 'actor_kind', actor_kind,
         'actor_id', actor_id, 'actor', actor, 'call_id', call_id, 'seq', seq,
@@ -34,112 +47,59 @@ AS_JSON = """
         'person_id', person_id, 'person', person, 'server', server, 'tool', tool,
         'definition_digest', definition_digest, 'arguments_digest', arguments_digest,
         'result_digest', result_digest, 'reason', reason, 'details', details)::text
-    FROM audit_entry ORDER BY id
+    FROM audit_entry WHERE format = 1 ORDER BY id
 """
-LINES = """
-    INSERT INTO audit_line (entry_id, at, action, actor, agent, person, server, tool, definition,
-        effect, rule)
-    SELECT id, at, action, '', '', '', '', '', '', '', '' FROM audit_entry
-    WHERE id IN (SELECT entry_id FROM audit_leaf)
-"""
-
-
-class FirstFormat:
-    """The sealer as it was while audit_leaf and audit_node held the tree."""
-
-    def __init__(self, link: psycopg.Connection[Any], key: SigningKey) -> None:
-        self.link, self.key, self.tree = link, key, verify.Peaks()
-
-    def seal(self, ids: list[int], bodies: dict[int, bytes]) -> None:
-        for pk in ids:
-            salt = os.urandom(16)
-            hashed = verify.leaf_hash(salt, bodies[pk])
-            self.link.execute(
-                "INSERT INTO audit_leaf (index, entry_id, salt, hash) VALUES (%s, %s, %s, %s)",
-                [self.tree.size, pk, salt, hashed],
-            )
-            for level, index, made in self.tree.append(hashed):
-                if level % 8 == 0:
-                    self.link.execute(
-                        "INSERT INTO audit_node (level, index, hash) VALUES (%s, %s, %s)",
-                        [level, index, made],
-                    )
-
-    def sign(self) -> None:
-        size, root = self.tree.size, self.tree.root()
-        text = verify.checkpoint_text(self.key.key, size, root, "2026-01-01T00:00:00.000000Z")
-        self.link.execute(
-            "INSERT INTO audit_checkpoint (size, root, note) VALUES (%s, %s, %s)",
-            [size, root, f"{text}\n{self.key.sign(text)}"],
-        )
-
-
-def bodies(link: psycopg.Connection[Any]) -> dict[int, bytes]:
-    rows = link.execute(AS_JSON).fetchall()
-    return {pk: verify.canonical(json.loads(text)) for pk, text in rows}
 
 
 @pytest.fixture
-def upgraded(databases: Databases, tmp_path: Path) -> Iterator[dict[str, str]]:
-    urls = databases.empty()
-    env = urls | {"COUNTERSIGN_SEAL_KEY_FILE": str(tmp_path / "key")}
-    try:
-        manage(["migrate", "audit", "0001", "--database=owner", "-v0"], env=env)
-        with psycopg.connect(urls["DATABASE_OWNER_URL"]) as link:
-            seal_as_before(link, tmp_path / "key")
-        manage(["migrate", "--database=owner", "-v0"], env=env)
-        manage(["grant_app_role"], env=env)
-        yield env
-    finally:
-        databases.drop(urls)
+def env(fresh_database: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    return fresh_database | {"COUNTERSIGN_SEAL_KEY_FILE": str(tmp_path / "key")}
 
 
-def seal_as_before(link: psycopg.Connection[Any], path: Path) -> None:
-    link.execute(WRITTEN, [IDS])
-    write_key(path)
-    key = replace(read_key(path), name="countersign")
-    link.execute(
-        "INSERT INTO audit_signer (public, first_size, from_secret) VALUES (%s, 0, false)",
-        [key.key.public],
-    )
-    made, sealer = bodies(link), FirstFormat(link, key)
-    ids = list(made)[LATE:SEALED] + list(made)[:LATE]
-    for n in range(0, len(ids), BATCH):
-        sealer.seal(ids[n : n + BATCH], made)
-        sealer.sign()
-    link.execute(LINES)
+@pytest.fixture
+def past(databases: Databases, env: dict[str, str]) -> Iterator[psycopg.Connection[Any]]:
+    """Past every right."""
+    with databases.superuser(env) as link:
+        yield link
 
 
-@pytest.mark.usefixtures("db")
-# Every migration from the first on.
+def write(link: psycopg.Connection[Any], count: int) -> None:
+    link.execute(WRITTEN, [count])
+    link.execute(OLD_FORMAT)
+
+
+def root_of_words(link: psycopg.Connection[Any]) -> bytes:
+    """Of the sealed entries, computed from their words alone."""
+    rows = link.execute(AS_JSON).fetchall()
+    assert len(rows) == ENTRIES
+    tree = verify.Peaks()
+    for salt, text in rows[:SEALED]:
+        list(tree.append(verify.leaf_hash(salt, verify.canonical(json.loads(text)))))
+    return tree.root()
+
+
 @pytest.mark.long
+@pytest.mark.usefixtures("db")
 def test_what_was_sealed_before_holds_and_goes_on(
-    upgraded: dict[str, str], databases: Databases
+    databases: Databases, env: dict[str, str], past: psycopg.Connection[Any]
 ) -> None:
-    sealing = {"DATABASE_URL": databases.seal_url(upgraded)}
+    sealer = env | {"DATABASE_URL": databases.seal_url(env)}
+    past.execute(OLD_NAME)
+    write(past, SEALED)
+    assert manage(["audit_seal"], env=sealer) == f"{SEALED} entries sealed.\n"
+    write(past, ENTRIES - SEALED)
+    past.execute(OWN_NAME)
+    past.execute(FIRST_OF_FORMAT_2)
 
-    assert (
-        manage(["audit_seal"], env=upgraded | sealing)
-        == f"{ENTRIES - SEALED + 1} entries sealed.\n"
-    )
+    assert manage(["audit_seal"], env=sealer) == f"{ENTRIES - SEALED + 1} entries sealed.\n"
 
-    assert "entries hold" in manage(["audit_verify"], env=upgraded)
-    # It goes on under a name of its own, which the first entry of this format says.
-    before, now = manage(["audit_key"], env=upgraded).splitlines()
+    assert "entries hold" in manage(["audit_verify"], env=env)
+    before, now = manage(["audit_key"], env=env).splitlines()
     assert re.fullmatch(rf"countersign\+.* until {SEALED}", before)
     assert now.startswith("countersign.invalid/")
-    with psycopg.connect(upgraded["DATABASE_URL"]) as app:
-        (counts,) = app.execute(
-            "SELECT count(*), count(DISTINCT salt) FROM audit_entry WHERE format = 1"
-        )
-        (first,) = app.execute(
-            "SELECT action, details FROM audit_entry WHERE format = 2 ORDER BY id LIMIT 1"
-        )
-        (last,) = app.execute("SELECT note FROM audit_checkpoint WHERE size = %s", [SEALED])
-        (note,) = app.execute("SELECT note FROM audit_checkpoint ORDER BY id DESC LIMIT 1")
-    assert counts == (ENTRIES, ENTRIES)
-    assert first[0] == "record.format"
-    assert first[1]["end"] == last[0]
-    assert first[1]["size"] == SEALED
-    assert now.startswith(f"{first[1]['name']}+")
-    assert note[0].startswith(f"{first[1]['name']}\n{ENTRIES + 1}\n")
+    (last, root), (note, _) = past.execute(
+        "SELECT note, root FROM audit_checkpoint ORDER BY id"
+    ).fetchall()
+    assert root == root_of_words(past)
+    assert last.startswith(f"countersign\n{SEALED}\n")
+    assert note.startswith(f"{now.split('+')[0]}\n{ENTRIES + 1}\n")

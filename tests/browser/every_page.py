@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from datetime import time, timedelta
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -28,10 +28,11 @@ from approvals.models import Approval, Delegation
 from approvals.policy_plans import planning
 from approvals.retention.changing import set_period
 from approvals.standing_approvals import Terms
-from audit.exporting import begin
+from audit import export_jobs
 from audit.filters import Filters
 from audit.models import Entry, Export
 from audit.services import save_filter
+from calls.content.payloads import containing
 from calls.models import Call, RetainedContent, RetentionPeriod, RetentionScope
 from calls.record.states import State
 from gateway.models import SavedCase
@@ -66,8 +67,13 @@ from registry.models import Icon, Item, Server, Toolset
 from registry.openapi import document, importing
 from registry.server_json import document as server_json
 from registry.server_json.foreign_registry import OFFICIAL
-from registry.server_json.importing import ImportedDocument, register_remote
-from registry.services import register, set_tags
+from registry.server_json.importing import (
+    ImportedDocument,
+    keep_signature,
+    register_remote,
+)
+from registry.server_json.signatures import Signature
+from registry.services import register, set_agent_sign_in, set_tags
 from tests.accounts import service_tokens
 from tests.browser import moments
 from tests.browser.kept_cases import keep_cases
@@ -75,11 +81,12 @@ from tests.browser.scene import SEARCH, Office
 from tests.console import scenery
 from tests.gateway import api_calls
 from tests.notifications.push_service import PushService
+from tests.signing_in import of
 
 # Django's own pages, and what programs ask.
 # The consent page is shown in tests/browser/test_agent_sign_in.py, as a client leads there.
 API = "http://127.0.0.1:9/v1"
-NOT_OURS = ("admin/", "api/", "scim/", "oauth/", ".well-known/")
+NOT_OURS = ("admin/", "api", "scim/", "oauth/", ".well-known/")
 
 
 def everybody(name: str) -> User:
@@ -134,7 +141,7 @@ def sign_in_at_tickets(person: User) -> Server:
     client.issuer, client.resource = ISSUER, server.url
     client.save()
     tokens = ServerTokens("an-access-token", "a-refresh-token", None, ["read"])
-    row = credential_store.connect_tokens(client, person, tokens, ["read"], by=person)
+    row = credential_store.connect_tokens(client, of(person), tokens, ["read"], by=person)
     credential_store.want_scopes(row, "write")
     return server
 
@@ -232,12 +239,17 @@ def register_api(owner: User) -> None:
 
 
 def import_server(owner: User) -> None:
-    """By a document that another registry gave."""
+    """By a document that another registry gave, with a signature."""
     remote = {"type": "streamable-http", "url": "https://mcp.example.com/"}
     about = {"name": "io.github.ana/tides", "description": "Tides", "version": "2.1.0"}
     read = server_json.read({**about, "remotes": [remote]})
     given = ImportedDocument(read, OFFICIAL, "active", "2026-03-01T08:00:00Z")
-    register_remote("tides", given, read.remotes[0], {}, owner=owner, by=owner)
+    made = register_remote("tides", given, read.remotes[0], {}, owner=owner, by=owner)
+    issuer, at = "https://token.actions.githubusercontent.com", "2026-03-01T08:00:00+00:00"
+    signer = "https://github.com/ana/tides/.github/workflows/release.yml@refs/tags/v2.1.0"
+    digest = f"sha256:{'5e' * 32}"
+    signature = Signature(digest, signer, issuer, at, True, "48121", "")
+    keep_signature(made.origin, signature, by=owner)
 
 
 def shelve(server: Server) -> None:
@@ -296,6 +308,22 @@ def signed_in(person: User) -> str:
     return AgentToken.objects.get(resource=resource).public_id
 
 
+def toolset_choice(office: Office) -> str:
+    """Where a client signs in that does not say which toolset it is for."""
+    for toolset in Toolset.objects.filter(slug__in=["office", "plain"]):
+        set_agent_sign_in(toolset, True, by=office.alice)
+    redirect = "http://127.0.0.1:9/callback"
+    client = agent_clients.register({"client_name": "Goose", "redirect_uris": [redirect]})
+    asked = {
+        "response_type": "code",
+        "client_id": client.client_id,
+        "redirect_uri": redirect,
+        "code_challenge": grants.challenge_of("v" * 43),
+        "code_challenge_method": "S256",
+    }
+    return f"/oauth/authorize?{urlencode(asked)}"
+
+
 def every_page(office: Office, person: User) -> list[str]:
     """The address of each page for people, with the office's things in it."""
     examples = _examples(office, person)
@@ -346,6 +374,7 @@ def further(office: Office) -> list[str]:
         "/audit/who-ran-what/?agent=scout&range=24h",
         "/new/rule/?template=new-tool",
         "/policies/explain/?agent=scout&tool=mailer.send_mail",
+        toolset_choice(office),
         *moments.shown_pages(),
         *moments.pages(),
     ]
@@ -378,6 +407,31 @@ def _is_page(client: Client, address: str) -> bool:
     return response.status_code == 200 and is_html and b"<!doctype html>" in response.content
 
 
+def exported(person: User) -> Export:
+    """One that is ready, after one in each state that a row can show."""
+    everything = Filters.read({"agent": "scout", "range": "7d"}, ZoneInfo("UTC"))
+    states = ["cancelled", "expired", "failed", "changed", "preparing", "ready"]
+    for state in states:
+        made = export_jobs.request(
+            everything, Export.Format.CSV, by=person.actor, person_id=person.pk
+        )
+        taken = export_jobs.take()
+        assert taken
+        export_jobs.prepare(taken, containing, lambda: False)
+        Export.objects.filter(pk=made.pk).update(state=state)
+    half = Export.objects.filter(state="preparing")
+    half.update(
+        finished_at=None,
+        digest="",
+        first_id=0,
+        last_id=100,
+        reached_id=40,
+        leased_until=timezone.now() + timedelta(days=1),
+    )
+    Export.objects.filter(state="failed").update(fault="no_space")
+    return made
+
+
 def _examples(office: Office, person: User) -> dict[str, str]:
     """By the place in a route; the longer places first."""
     token, rule = AgentToken.objects.first(), Rule.objects.first()
@@ -391,8 +445,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         ),
         by=person.actor,
     )
-    everything = Filters.read({}, ZoneInfo("UTC"))
-    export = begin(everything, Export.Format.CSV, by=person.actor, person_id=person.pk)
+    export = exported(person)
     dave = scenery.person("dave", Role.VIEWER)
     link = sign_in_link(dave).rstrip("/").rpartition("/")[2]
     password_reset.set_allowed(dave, True)
@@ -416,7 +469,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
     )
     auditor = scenery.person("ines", Role.AUDITOR)
     access_review.sign_off(access_review.report().digest, reason="Quarterly review.", by=auditor)
-    linked = urlsplit(links.page_of(sign_in_at_tickets(person), person.pk)).path.strip("/")
+    linked = urlsplit(links.page_of(sign_in_at_tickets(person), of(person))).path.strip("/")
     return {
         "connections/<slug:slug>/<int:person>/<slug:mark>": linked,
         "connections/<slug:slug>": "connections/tickets",
@@ -440,6 +493,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "toolsets/<slug:slug>": "toolsets/office",
         "servers/<slug:slug>/operations": "servers/stable/operations",
         "servers/<slug:slug>/document": "servers/stable/document",
+        "servers/<slug:slug>/signature": "servers/tides/signature",
         "servers/<slug:slug>": "servers/words",
         "icons/<int:pk>": f"icons/{drawn_icon(office.search.server)}",
         "tools/<tool:name>": f"tools/{searched}",

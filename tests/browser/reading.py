@@ -65,6 +65,33 @@ COLUMNS = """() => {
   return found;
 }"""
 
+# Words that are broken between two letters, since their column is too narrow. Names and addresses
+# may be.
+BROKEN = """() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (!node.data.trim() || !element.checkVisibility({visibilityProperty: true})) continue;
+    if (element.closest("script, option, textarea, code, pre, svg, .visually-hidden")) continue;
+    if (element.closest(".mono, .verbatim")) continue;
+    for (const word of node.data.matchAll(/(?<![^\\s])[a-z]{4,14}(?![^\\s])/gi)) {
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const lines = [...range.getClientRects()].filter((r) => r.width > 1);
+      if (new Set(lines.map((r) => Math.round(r.top))).size > 1) found.push(word[0]);
+    }
+  }
+  return found;
+}"""
+
+# A comma that stands alone: what was put before it ends with a line break.
+LOOSE = """() => [...document.querySelectorAll("main :is(p, h1, h2, h3, dt, dd, td, th)")]
+  .filter((e) => e.checkVisibility({visibilityProperty: true}))
+  .filter((e) => !e.querySelector("p, li, dl, table, code, .mono, .verbatim"))
+  .map((e) => e.innerText).filter((text) => / [,;:](?= |$)/.test(text))"""
+
 # Text that nobody can read to its end here, though nothing says that it goes on.
 CUT = """() => [...document.querySelectorAll("main :is(p, li, td, th, dt, dd, h1, h2, a, span)")]
   .filter((e) => e.checkVisibility({visibilityProperty: true}))
@@ -93,6 +120,8 @@ def complaints(page: Page) -> list[str]:
             ("small target", SMALL_TARGETS),
             ("nameless", NAMELESS),
             ("a column of letters", COLUMNS),
+            ("a broken word", BROKEN),
+            ("a loose comma", LOOSE),
             ("cut off", CUT),
             ("the same id twice", NOT_ALONE),
         )

@@ -118,6 +118,11 @@ DENIED = {
     "rule": "No writing above the folder",
     "reason": "Paths stay in the folder.",
 }
+MISSPELT = {
+    "effect": "",
+    "reason": "The arguments do not fit the schema: $.pattern: is required",
+    "details": {"refusal": "invalid"},
+}
 ALLOWED = {"rule": "Everyday work", "reason": "Reading and reckoning change nothing."}
 DAYS = [
     {"day": "Mon", "high": 11.5, "low": 4, "sky": "cloudy"},
@@ -159,7 +164,7 @@ def office(before: Callable[[User, Agent], None] | None = None) -> Office:
     for one in (mailer, files, code, weather, calc):
         type(one).objects.filter(pk=one.pk).update(health="ok", revision="2026-07-28")
     type(words).objects.filter(pk=words.pk).update(
-        health="down", health_reason="http://127.0.0.1:9/mcp: connection refused."
+        health="down", health_reason="127.0.0.1 could not be reached: Connection refused."
     )
     send, write = mailer.tools.for_catalogue().get(), files.tools.for_catalogue().get()
     search, sly = code.tools.for_catalogue().get(), words.tools.for_catalogue().get()
@@ -180,6 +185,7 @@ def office(before: Callable[[User, Agent], None] | None = None) -> Office:
         State.REFUSED,
         **DENIED,
     )
+    scenery.call(clerk, search, {"patern": "def ("}, State.INVALID, **MISSPELT)
     pictured = scenery.call(scout, forecast, {"place": "Utrecht"}, State.QUEUED, **ALLOWED)
     scenery.run(pictured)
     scenery.finish(pictured, result())

@@ -261,8 +261,8 @@ class Camera(NamedTuple):
         page.evaluate("document.fonts.ready")
         name = re.sub(r"[^a-z0-9.]+", "-", shot.name.lower()).strip("-")[:70]
         is_open = page.locator("dialog[open]").count() > 0
-        if size == "360" and not is_open:
-            whole_phone(page)
+        if not is_open:
+            whole_page(page)
         for theme in [theme for theme in THEMES if THEME in ("", theme)]:
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             path = self.target / f"{name}.{size}.{theme}.png"
@@ -270,10 +270,12 @@ class Camera(NamedTuple):
         page.close()
 
 
-def whole_phone(page: "Page") -> None:
-    """As tall as the page, or the tabs at the bottom of the screen would cover its middle."""
+def whole_page(page: "Page") -> None:
+    """As tall as the page, or what stands at the bottom of the screen would cover its middle."""
     tall = page.evaluate("document.documentElement.scrollHeight")
-    page.set_viewport_size({"width": 360, "height": max(780, tall)})
+    size = page.viewport_size
+    assert size
+    page.set_viewport_size({"width": size["width"], "height": max(size["height"], tall)})
 
 
 if __name__ == "__main__":

@@ -103,14 +103,13 @@ def test_what_was_edited_can_be_unfolded_on_the_calls_page(
     expect(sent.get_by_text("board@example.org")).to_be_visible()
 
 
-@pytest.mark.smoke
 def test_one_freezes_and_somebody_else_lets_it_go_on(
     opened: Opened, alice: Page, office: Office
 ) -> None:
     alice.goto("/settings/")
     alice.get_by_role("main").get_by_role("link", name="Emergency stops").click()
     choose(alice.get_by_label("What", exact=True), "agent:scout")
-    alice.get_by_role("button", name="See what it concerns").click()
+    alice.get_by_role("button", name="Review impact").click()
     expect(alice.get_by_text("Other users who can end it")).to_be_visible()
     alice.get_by_label("Reason").fill("It asks too often.")
     alice.keyboard.press("Enter")
@@ -133,7 +132,7 @@ def test_a_freeze_begins_by_its_button(alice: Page, office: Office) -> None:
     alice.goto("/emergency-stops/")
     expect(alice.get_by_label("What", exact=True)).to_have_value("")
     choose(alice.get_by_label("What", exact=True), "mailer")
-    alice.get_by_role("button", name="See what it concerns").press("Enter")
+    alice.get_by_role("button", name="Review impact").press("Enter")
     expect(alice.get_by_role("heading", name="Suspend server mailer?")).to_be_visible()
     alice.get_by_role("link", name="Cancel").press("Enter")
     alice.wait_for_url("**/emergency-stops/")

@@ -91,6 +91,9 @@ WRONG = {
     "the same id twice": "main.append(Object.assign(document.createElement('p'), {id: main.id}))",
     "a column of letters": "main.querySelector('.lead').style.cssText = 'max-width: 1ch; "
     "flex: none; overflow-wrap: anywhere'",
+    "a broken word": "main.querySelector('.lead').style.cssText = 'max-width: 2.5ch; flex: none; "
+    "overflow-wrap: anywhere'",
+    "a loose comma": "main.querySelector('.lead').textContent = 'Made by ada , now'",
     "cut off": "main.querySelector('.lead').style.cssText = 'height: 8px; overflow: hidden'",
     "scrolls sideways": "main.querySelector('h1').style.minWidth = '2000px'",
     "2 h1": "main.append(main.querySelector('h1').cloneNode(true))",

@@ -70,7 +70,6 @@ def test_a_late_reply_is_taken_as_what_happened(alice: Page, office: Office) -> 
     assert Call.objects.get(pk=office.lost).executed == "yes"
 
 
-@pytest.mark.smoke
 def test_cancelling_asks_for_it(alice: Page, office: Office) -> None:
     alice.goto(f"/calls/{office.running}/")
 

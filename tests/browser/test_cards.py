@@ -112,7 +112,6 @@ def voted(office: Office, by: User, *, approve: bool = False) -> None:
     rung("queue")
 
 
-@pytest.mark.smoke
 def test_after_a_lost_answer_the_card_asks_what_became_of_it(
     opened: Opened, office: Office
 ) -> None:
@@ -130,6 +129,25 @@ def test_after_a_lost_answer_the_card_asks_what_became_of_it(
     expect(card(page, office)).not_to_contain_text("What you had written was not sent")
     expect(page.get_by_text("may have been recorded or not")).to_have_count(0)
     assert Vote.objects.get(approval=office.held).reason == "As agreed."
+
+
+def test_after_a_lost_answer_what_became_of_the_call_is_in_view(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(office.alice, will_complain_of=LOST, viewport={"width": 360, "height": 400})
+    page.route_web_socket("**/live/**", lambda socket: None)
+    page.goto(f"/queue/{office.held}/")
+    page.route("**/approve/", swallow)
+
+    # Nothing is approved unread.
+    card(page, office).locator(".arguments .end").last.scroll_into_view_if_needed()
+    approve(page, office).focus()
+    page.evaluate("scrollTo(0, 700)")
+    page.keyboard.press("Enter")
+
+    expect(card(page, office)).to_contain_text(MINE)
+    expect(card(page, office)).to_be_focused()
+    expect(card(page, office).get_by_text("Approved by alice")).to_be_in_viewport()
 
 
 def test_what_never_arrived_is_told_and_can_be_pressed_again(

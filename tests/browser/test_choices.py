@@ -24,7 +24,6 @@ def new_rule(page: Page) -> None:
     page.get_by_text("any agent, or only certain ones").press("Enter")
 
 
-@pytest.mark.smoke
 def test_one_of_a_thousand_agents_is_found_by_typing(opened: Opened, crowd: None) -> None:
     page = opened(scenery.person("ada", Role.ADMINISTRATOR))
     new_rule(page)

@@ -16,6 +16,7 @@ from tests.browser.test_axe import look
 from tests.browser.test_factors import LANGUAGES, phone, picture, press
 from tests.console import scenery
 from tests.processes import Stack
+from tests.signing_in import of
 from tests.upstreams.guarded import Guarded
 
 
@@ -56,7 +57,7 @@ def test_an_operator_sets_the_sign_in_and_a_person_connects_by_the_link(
     page = opened(office.bob)
     said = phone(page, stack.web_url, chinese)
     acme.refresh_from_db()
-    page.goto(urlsplit(links.page_of(acme, office.bob.pk)).path)
+    page.goto(urlsplit(links.page_of(acme, of(office.bob))).path)
     picture(page, "connection-link")
     assert look(page) == []
     phone(page, stack.web_url, chinese)
@@ -76,6 +77,18 @@ def test_an_operator_sets_the_sign_in_and_a_person_connects_by_the_link(
     press(page, "button", said("Disconnect", "断开连接"))
     expect(page.get_by_text(said("“acme” is disconnected.", "“acme”已断开连接。"))).to_be_visible()
     assert not ServerCredential.objects.exists()
+
+
+@pytest.mark.long
+def test_each_choice_shows_the_fields_that_it_needs(
+    opened: Opened, office: Office, acme: Server
+) -> None:
+    page = opened(scenery.person("olga", Role.OPERATOR))
+    page.goto("/servers/acme/sign-in/")
+    for mode in Server.SignIn:
+        page.locator(f'input[name="sign_in"][value="{mode.value}"]').check()
+        expect(page.locator("#id_header")).to_be_visible(visible=mode.takes_keys)
+        expect(page.locator("#id_client_id")).to_be_visible(visible=mode.startswith("oauth"))
 
 
 @LANGUAGES
@@ -99,7 +112,7 @@ def test_a_person_enters_a_key_and_nobody_elses_link_opens(
     press(page, "link", said("Cancel", "取消"))
     page.wait_for_url("**/connections/")
 
-    page.goto(urlsplit(links.page_of(acme, office.alice.pk)).path)
+    page.goto(urlsplit(links.page_of(acme, of(office.alice))).path)
     expect(
         page.get_by_role(
             "heading", name=said("This link is for another user", "此链接是给另一位用户的")

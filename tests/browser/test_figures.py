@@ -18,7 +18,7 @@ WAYS = [
     ("/servers/mailer/", "Usage", True),
     ("/policies/", "Usage", False),
     ("/agents/scout/", "Usage", True),
-    ("/profile/", "How many you approved and denied, and the time to decide", True),
+    ("/profile/", "How many you approved and denied, and the time from request to vote", True),
 ]
 
 

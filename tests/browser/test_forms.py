@@ -248,7 +248,7 @@ def test_a_clients_json_is_pasted_tested_and_registered(alice: Page) -> None:
         '{"mcpServers": {"sums": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}}'
     )
     alice.get_by_role("button", name="Test the connection").press("Enter")
-    expect(alice.get_by_text("sums cannot be asked.")).to_be_visible()
+    expect(alice.get_by_text("sums: connection failed.")).to_be_visible()
 
     alice.get_by_role("button", name="Register all").click()
 

@@ -229,7 +229,6 @@ def sign_in(page: Page) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-@pytest.mark.smoke
 def test_a_session_that_ends_in_mid_work_keeps_what_was_typed(
     opened: Opened, office: Office
 ) -> None:
@@ -251,6 +250,26 @@ def test_a_session_that_ends_in_mid_work_keeps_what_was_typed(
     expect(reason).to_have_value("I was in the middle of")
     expect(page.get_by_text("What you had typed is back")).to_be_visible()
     assert Call.objects.get(pk=office.held).state == State.HELD
+
+
+def test_what_was_typed_is_there_on_the_way_back_and_for_no_other_visit(
+    opened: Opened, office: Office
+) -> None:
+    page = opened(office.alice)
+    page.route_web_socket("**/live/**", lambda socket: None)
+    address = f"/queue/{office.held}/"
+    page.goto(address)
+    reason = page.get_by_label("Comment to the agent")
+    reason.fill("I was in the middle of")
+
+    page.goto("/calls/")
+    page.go_back()
+
+    expect(reason).to_have_value("I was in the middle of")
+    expect(page.get_by_text("What you had typed is back")).to_be_hidden()
+    page.goto("/calls/")
+    page.goto(address)
+    expect(reason).to_have_value("")
 
 
 def test_a_plain_form_comes_back_to_its_page_after_the_sign_in(

@@ -41,7 +41,7 @@ ANY_LANGUAGE = re.compile(
 
 
 # Of a title, or of what somebody said.
-PARTS = re.compile(" · |: |[“”：]")
+PARTS = re.compile("[ \u00a0]· |: |[“”：]")
 
 
 class Reader(HTMLParser):

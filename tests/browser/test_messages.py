@@ -14,8 +14,10 @@ from django.conf import settings as current
 from playwright.sync_api import Page
 
 from accounts.roles import Role
+from approvals import freezes
 from approvals.models import Approval
 from approvals.services import vote
+from calls.models import Freeze
 from calls.record.states import State
 from config.mail import mail_server as settings_of
 from notifications import services, slack_apps
@@ -41,15 +43,18 @@ class FarEnds:
     def __init__(self, mailbox: Mailbox, slack: SlackServer, incoming: Chat, teams: Chat) -> None:
         self.mailbox, self.slack, self.incoming, self.teams = mailbox, slack, incoming, teams
 
-    def pages(self) -> dict[str, str]:
-        """The newest message of each, as HTML."""
-        *_others, message = self.slack.messages.values()
+    def pages(self, said: str = "") -> dict[str, str]:
+        """The newest message of each that has these words, as HTML."""
         return {
-            "mail": text_of(self.mailbox.messages[-1], "html"),
-            "slack-app": slack_page(message),
-            "slack": slack_page(self.incoming.bodies[-1]),
-            "teams": teams_page(self.teams.bodies[-1]),
+            "mail": newest([text_of(one, "html") for one in self.mailbox.messages], said),
+            "slack-app": newest([*map(slack_page, self.slack.messages.values())], said),
+            "slack": newest([*map(slack_page, self.incoming.bodies)], said),
+            "teams": newest([*map(teams_page, self.teams.bodies)], said),
         }
+
+
+def newest(pages: list[str], said: str) -> str:
+    return next(one for one in reversed(pages) if said in " ".join(one.split()))
 
 
 @pytest.fixture
@@ -138,3 +143,29 @@ def test_messages_are_read_in_light_and_dark_and_lead_to_the_call(
         assert "Not to ana." in page.locator("main").inner_text()
     page.set_content(answers["slack-app"])
     assert page.locator(".button").all_inner_texts() == ["Open the call"]
+
+
+def test_an_emergency_stop_is_read_everywhere_and_in_messages_on_calls_that_it_covers(
+    opened: Opened, office: Office, far_ends: FarEnds
+) -> None:
+    page, wrong = opened(), list[str]()
+    reader(by := scenery.person("otto", Role.OPERATOR))
+    freezes.begin(by=by, reason="Mails went to the wrong people.", agent=office.scout)
+    read_entries()
+    send_due()
+    for name, html in far_ends.pages().items():
+        wrong += look(page, f"stop-{name}", html)
+        assert "Mails went to the wrong people." in page.inner_text("body"), name
+
+    freezes.end(
+        Freeze.objects.get(), by=scenery.person("olaf", Role.OPERATOR), why="It is well again."
+    )
+    scenery.call(office.scout, office.send, scenery.MAIL, State.HELD)
+    freezes.begin(by=by, reason="Again.")
+    read_entries()
+    send_due()
+    for name, html in far_ends.pages("Everything").items():
+        wrong += look(page, f"stop-of-all-{name}", html)
+    for name, html in far_ends.pages("nothing can be approved until it ends").items():
+        wrong += look(page, f"stopped-{name}", html)
+    assert wrong == []

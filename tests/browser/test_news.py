@@ -243,7 +243,6 @@ def test_what_was_said_stays_when_older_news_arrive(alice: Page, office: Office)
     news.ends()
 
 
-@pytest.mark.smoke
 def test_news_leave_alone_what_has_not_changed(alice: Page, office: Office) -> None:
     two = scenery.call(
         office.scout, office.send, scenery.MAIL, State.HELD, thresholds=(Threshold(approve=2),)

@@ -159,13 +159,13 @@ def test_an_escalation_policy_is_made_changed_and_removed(
     assert not page.evaluate(WIDE)
     press(page, "link", "Cancel")
     press(page, "link", "New escalation policy")
-    choose(page, "Rules that ask", 1)
+    choose(page, "Approvers of the rules", 1)
     more = page.locator(".further > summary:visible")
     for n, (after, down) in enumerate((("0", 2), ("5", 1), ("15", 5), ("20", 5), ("30", 5))):
         expect(page.locator("fieldset.part:visible")).to_have_count(max(n, 1))
         if n:
             more.press("Enter")
-        page.get_by_label("After minutes").nth(n).focus()
+        page.get_by_label("Wait (minutes)").nth(n).focus()
         page.keyboard.type(after)
         page.get_by_label("Notify").nth(n).focus()
         for _press in range(down):
@@ -183,6 +183,9 @@ def test_an_escalation_policy_is_made_changed_and_removed(
     press(page, "link", made.group.name)
     press(page, "link", "Cancel")
     press(page, "link", made.group.name)
+    press(page, "link", "Remove the escalation policy")
+    press(page, "link", "Keep it")
+    press(page, "link", "Remove the escalation policy")
     press(page, "button", "Remove the escalation policy")
     expect(page.get_by_text("everybody is notified at once").first).to_be_visible()
     assert not EscalationPolicy.objects.exists()
@@ -229,10 +232,14 @@ def test_an_on_call_schedule_is_kept(opened: Opened, office: Office, ada: User) 
     press(page, "link", "Cancel")
     press(page, "link", "Change")
     press(page, "button", "Save the schedule")
+    expect(page.get_by_text("“primary” is saved.")).to_be_visible()
     page.goto("/on-call/")
     expect(page.get_by_text("On call now: alice")).to_be_visible()
     press(page, "link", "primary")
-    press(page, "button", "Remove")
+    press(page, "link", "Remove")
+    press(page, "link", "Keep it")
+    press(page, "link", "Remove")
+    press(page, "button", "Remove the schedule")
     expect(page.get_by_text("“primary” is removed.")).to_be_visible()
 
 
@@ -300,6 +307,7 @@ def test_an_address_is_given_confirmed_and_removed(
     assert link
     page.goto(link[1])
     press(page, "link", "Cancel")
+    expect(page).to_have_url(re.compile(r"/profile/notifications/$"))
     page.goto(link[1])
     press(page, "button", "Confirm the address")
     expect(page.get_by_text("Your address is confirmed")).to_be_visible()
@@ -313,7 +321,7 @@ def test_an_address_is_given_confirmed_and_removed(
     later = timezone.now() + timedelta(days=2)
     page.get_by_label("Mute until", exact=True).fill(f"{later:%Y-%m-%dT%H:%M}")
     press(page, "button", "Mute")
-    expect(page.get_by_text("Only news of your account is sent.")).to_be_visible()
+    expect(page.get_by_text("Only break-glass and news of your account are sent.")).to_be_visible()
     press(page, "button", "End the mute")
     expect(page.get_by_text("You are notified again.")).to_be_visible()
 

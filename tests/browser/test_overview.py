@@ -1,6 +1,7 @@
 """The overview, as somebody uses it who has just signed in."""
 
 import re
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -15,6 +16,36 @@ from tests.console import scenery
 pytestmark = pytest.mark.long
 
 BAR = ".stacked svg a"
+# Of the legend, the surface behind it, and a state that charts do not show. A canvas turns any
+# notation of a colour into its bytes.
+COLOURS = """(legend) => {
+  const context = Object.assign(document.createElement("canvas"), {width: 1, height: 1})
+    .getContext("2d", {willReadFrequently: true});
+  const bytes = (colour) => {
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).join(" ");
+  };
+  const unknown = Object.assign(document.createElement("span"), {className: "state"});
+  unknown.dataset.state = "unknown";
+  legend.append(unknown);
+  const found = {unknown: bytes(getComputedStyle(unknown).color)};
+  unknown.remove();
+  for (let e = legend; !found.surface; e = e.parentElement) {
+    const behind = getComputedStyle(e).backgroundColor;
+    if (behind !== "rgba(0, 0, 0, 0)") found.surface = bytes(behind);
+  }
+  for (const key of legend.querySelectorAll(".key")) {
+    found[key.dataset.outcome] = bytes(getComputedStyle(key, "::before").backgroundColor);
+  }
+  return found;
+}"""
+
+
+def luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in colour.split()]
+    r, g, b = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
 
 
 def test_a_bar_and_its_row_lead_to_their_calls(alice: Page, office: Office) -> None:
@@ -43,6 +74,28 @@ def test_a_bar_says_what_it_stands_for(alice: Page) -> None:
     expect(alice.locator(BAR).last).to_have_attribute(
         "aria-label", re.compile(r"\d\d:\d\d – \d\d:\d\d: \d+ calls, \d+ errors?")
     )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("page", "legend"), [("/overview/", ".stacked figcaption"), ("/audit/", ".stacked .legend")]
+)
+def test_each_outcome_in_a_chart_has_a_colour_of_its_own(
+    alice: Page, page: str, legend: str, theme: Literal["light", "dark"]
+) -> None:
+    alice.emulate_media(color_scheme=theme)
+    alice.goto(page)
+
+    colours = alice.locator(legend).first.evaluate(COLOURS)
+
+    assert len(colours) == 7
+    assert len(set(colours.values())) == len(colours)
+    surface = luminance(colours.pop("surface"))
+    for name, colour in colours.items():
+        low, high = sorted((surface, luminance(colour)))
+        assert (high + 0.05) / (low + 0.05) >= 3, name
+    # And what is not told apart by its colour is by its stripes.
+    assert alice.locator(".stacked #stripes").count() == 1
 
 
 @pytest.mark.parametrize(

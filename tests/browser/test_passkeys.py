@@ -120,7 +120,6 @@ def test_a_device_without_the_passkey_approves_nothing(window: Window, held: Hel
     assert state(call) == State.HELD
 
 
-@pytest.mark.smoke
 def test_another_passkey_approves_nothing(window: Window, held: Held, office: Office) -> None:
     call = held("Somebody else's")
     # One that she had, which somebody else has now.

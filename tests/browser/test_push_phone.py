@@ -45,6 +45,15 @@ log = logging.getLogger(__name__)
 
 SIZE = {"width": 360, "height": 740}
 SIGN_IN = "/sign-in/"
+# A page's request for a passkey is held back until `isReady()`.
+HELD_BACK = """
+    const fetched = window.fetch;
+    const ready = new Promise((resolve) => { window.isReady = resolve; });
+    window.fetch = async (address, ...more) => {
+      if (String(address).endsWith("/passkey/options/")) await ready;
+      return fetched(address, ...more);
+    };
+"""
 
 
 class Telephone:
@@ -69,13 +78,22 @@ class Telephone:
         press(self.page, "button", "Notify this device")
         expect(self.page.get_by_text("This device is notified.")).to_be_visible()
 
-    def hold(self) -> UUID:
-        asked = (Threshold(approve=1, step_up=StepUp.PASSKEY),)
+    def hold(self, step_up: StepUp = StepUp.PASSKEY) -> UUID:
+        asked = (Threshold(approve=1, step_up=step_up),)
         scout, send = self.office.scout, self.office.send
         return scenery.call(scout, send, scenery.MAIL, State.HELD, thresholds=asked)
 
-    def press_notification(self) -> Page:
-        """The window that opens. The authenticator is the telephone's, whichever window asks."""
+    def sign_in(self) -> None:
+        """Signed out, and in again by the passkey's button."""
+        self.context.clear_cookies()
+        self.page.goto(f"{self.here}{SIGN_IN}")
+        press(self.page, "button", "Sign in with a passkey")
+        expect(self.page).to_have_url(f"{self.here}/queue/")
+
+    def press_notification(self, steps: "Steps | None" = None) -> Page:
+        """The window that opens. The authenticator is the telephone's, whichever window asks: it
+        asks for none before this one has it, and before its first page was noted."""
+        self.context.add_init_script(HELD_BACK)
         with self.context.expect_page() as opened:
             self.screen.press_notification()
         page = opened.value
@@ -86,6 +104,9 @@ class Telephone:
         for one in known["credentials"]:
             named = {"authenticatorId": other.device, "credential": one}
             other.cdp.send("WebAuthn.addCredential", named)
+        if steps:
+            steps.begin_with(page)
+        page.evaluate("isReady()")
         return page
 
 
@@ -128,55 +149,59 @@ class Steps:
             self.requests.append(f"{request.method} {urlsplit(request.url).path}")
 
 
-@pytest.mark.parametrize("is_signed_in", [True, False], ids=["signed in", "signed out"])
-def test_a_push_is_pressed_and_the_call_approved_with_a_passkey(
-    telephone: Telephone, service: PushService, is_signed_in: bool
+@pytest.mark.parametrize(
+    ("is_signed_in", "step_up"),
+    [(True, StepUp.PASSKEY), (False, StepUp.PASSKEY), (False, StepUp.NONE)],
+    ids=["signed in", "signed out", "signed out, without a passkey on the card"],
+)
+def test_a_push_is_pressed_and_the_call_approved(
+    telephone: Telephone, service: PushService, is_signed_in: bool, step_up: StepUp
 ) -> None:
+    """Whoever signed in by a passkey on the telephone before is asked for it at once."""
     page = telephone.page
     if not is_signed_in:
+        telephone.sign_in()
         telephone.context.clear_cookies()
         page.goto(f"{telephone.here}{SIGN_IN}")
-    call, body = pushed(service, telephone.hold)
+    call, body = pushed(service, lambda: telephone.hold(step_up))
     steps, began = Steps(telephone.context), time.monotonic()
     deliver(page, body)
     wait_for(page, ["Approval needed", call.hex])
-    picture(telephone.screen, "notification")
+    said = f"signed-{'in' if is_signed_in else 'out'}{'' if step_up else '-without-passkey'}"
+    picture(telephone.screen, f"notification-{said}")
 
-    page = telephone.press_notification()
     steps.press("the notification")
-    steps.begin_with(page)
+    page = telephone.press_notification(steps)
     if not is_signed_in:
-        button = page.get_by_role("button", name="Sign in with a passkey")
-        expect(button).to_be_visible()
-        assert not page.evaluate(WIDE)
-        button.click()
-        steps.press("Sign in with a passkey")
         steps.press("the device's own question")
     approve = page.get_by_role("button", name="Approve", exact=True)
     expect(approve).to_be_visible()
     assert urlsplit(page.url).path == f"/queue/{call}/"
     assert page.viewport_size == SIZE
     assert not page.evaluate(WIDE)
+    screenshot(page, f"card-{said}")
     approve.click()
     steps.press("Approve")
-    steps.press("the device's own question")
+    if step_up:
+        steps.press("the device's own question")
     expect(page.locator("[data-card]")).to_contain_text("Approved by alice")
+    expect(page.get_by_text("Approved by alice")).to_be_in_viewport()
     seconds = time.monotonic() - began
+    screenshot(page, f"approved-{said}")
 
-    said = "in" if is_signed_in else "out"
     counts = (len(steps.presses), len(steps.requests))
-    log.info("signed %s: %d presses, %d requests, %.1f s", said, *counts, seconds)
+    log.info("%s: %d presses, %d requests, %.1f s", said, *counts, seconds)
     vote = Vote.objects.get(approval=call)
-    assert vote.proof
-    assert vote.proof.passkey
+    assert bool(vote.proof and vote.proof.passkey) == bool(step_up)
     opened, delivery = "GET the notification's address", Delivery.objects.get(call_id=call)
     assert delivery.opened_at
-    decided = [f"POST /queue/{call}/step-up/", f"POST /queue/{call}/approve/"]
+    signed = [f"POST /queue/{call}/step-up/"] if step_up else []
+    decided = [*signed, f"POST /queue/{call}/approve/"]
     if is_signed_in:
         assert len(steps.presses) == 3
         assert steps.requests == [opened, f"GET /queue/{call}/", *decided]
         return
-    assert len(steps.presses) == 5
+    assert len(steps.presses) == (4 if step_up else 3)
     assert steps.requests == [
         opened,
         f"GET {SIGN_IN}",
@@ -191,8 +216,14 @@ def test_a_push_is_pressed_and_the_call_approved_with_a_passkey(
 
 
 def picture(screen: Screen, name: str) -> None:
+    """Once the notification has come to rest."""
     if directory := os.environ.get("PICTURES"):
-        screen.picture().save(f"{directory}/{name}.png")
+        screen.still_picture().save(f"{directory}/{name}.png")
+
+
+def screenshot(page: Page, name: str) -> None:
+    if directory := os.environ.get("PICTURES"):
+        page.screenshot(path=f"{directory}/{name}.png")
 
 
 def test_the_badge_of_the_installed_application_counts(

@@ -82,6 +82,44 @@ def test_without_javascript_what_removing_a_rule_concerns_is_a_page(
     expect(page.get_by_text("“Mails” is removed.")).to_be_visible()
 
 
+def test_a_rule_is_tried_on_the_last_week_before_it_is_saved(opened: Opened, ada: User) -> None:
+    page = opened(ada)
+    page.goto("/new/rule/")
+    page.get_by_label("Name", exact=True).fill("Mails are read")
+    page.get_by_label("Tool", exact=True).fill("send_mail")
+    choose(page.get_by_label("Effect", exact=True), "ask")
+
+    page.get_by_role("button", name="Try on the last 7 days").press("Enter")
+
+    expect(page.locator("#trial")).to_contain_text("Would have required approval")
+    expect(page.locator("#trial")).to_contain_text("calls of the last 7 days were judged again")
+    assert not Rule.objects.filter(name="Mails are read").exists()
+    page.get_by_label("Condition").fill("args.")
+    page.get_by_role("button", name="Try on the last 7 days").click()
+    expect(page.locator("#trial .error")).to_contain_text("Condition:")
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_rule_that_only_monitors_shows_its_report(
+    opened: Opened, ada: User, script: bool
+) -> None:
+    rule = Rule.objects.create(name="Watched", effect="ask", tool="send_mail", mode="shadow")
+    page = opened(ada, java_script_enabled=script)
+    page.goto("/policies/")
+
+    page.locator(f"#rule-{rule.pk}").get_by_role("link", name="What it would have done").press(
+        "Enter"
+    )
+
+    expect(page.get_by_role("heading", name="Watched")).to_be_visible()
+    expect(page.get_by_text("Would have required approval")).to_be_visible()
+    page.goto(f"/policies/{rule.pk}/")
+    page.get_by_role("button", name="Try on the last 7 days").click()
+    expect(page.get_by_text("calls of the last 7 days were judged again")).to_be_visible()
+    rule.refresh_from_db()
+    assert rule.mode == "shadow"
+
+
 def test_tools_are_found_and_added_with_the_keyboard(alice: Page, office: Office) -> None:
     alice.goto("/toolsets/office/")
 
@@ -195,7 +233,7 @@ def test_a_server_is_tested_registered_and_published(alice: Page, office: Office
         alice.get_by_label("URL").fill("http://127.0.0.1:9/mcp")
         alice.get_by_label("Credential").fill("s3cret")
         alice.get_by_role("button", name="Test the connection").click()
-        expect(alice.get_by_text("sums cannot be asked.")).to_be_visible()
+        expect(alice.get_by_text("sums: connection failed.")).to_be_visible()
 
         alice.get_by_label("URL").fill(f"{url}/mcp")
         alice.get_by_role("button", name="Test the connection").click()
@@ -303,7 +341,7 @@ def test_somebody_is_invited_and_comes_in(opened: Opened, office: Office, ada: U
     page.get_by_label("Approver").check()
     page.get_by_role("button", name="Create link").click()
     link = page.locator("#link").inner_text()
-    page.get_by_role("link", name="Approved, denied, time to decide").press("Enter")
+    page.get_by_role("link", name="Approved, denied, time from request to vote").press("Enter")
     page.wait_for_url("**/decisions/")
 
     theirs = opened()

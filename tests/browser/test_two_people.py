@@ -76,7 +76,6 @@ def test_a_second_administrator_confirms_an_approver_whom_cards_show(
     expect(theirs.locator(f"#card-{office.held}")).to_contain_text("by ada, confirmed by eve")
 
 
-@pytest.mark.smoke
 def test_who_is_alone_approves_and_it_says_so(
     opened: Opened, office: Office, cleaner: Cleaner
 ) -> None:
@@ -189,6 +188,7 @@ def test_the_documents_table_has_exactly_these_ways() -> None:
 
 @pytest.mark.long
 def test_a_phone_shows_several_editors_differences_one_below_the_other(stage: Stage) -> None:
+    stage.another("theo", Role.APPROVER)
     held = stage.ask(stage.token_of_others())
     stage.edit(held, "Minutes of Wednesday, as all of the board agreed on them")
     stage.edit(held, "Minutes of Thursday, as nobody of the board agreed on them", stage.as_alice())

@@ -20,6 +20,8 @@ CHROMIUM, XVFB = shutil.which("chromium"), shutil.which("Xvfb")
 WIDTH, HEIGHT = 900, 920
 # Where Chromium draws a notification: beside its own window, which is 500 wide at least.
 NOTIFICATION = (WIDTH - 190, HEIGHT - 50)
+# So many pictures that are alike show nothing that moves.
+STILL = 15
 
 
 class Screen:
@@ -34,9 +36,24 @@ class Screen:
     def picture(self) -> Image.Image:
         return ImageGrab.grab(xdisplay=self.display)
 
+    def still_picture(self) -> Image.Image:
+        """Once a notification is drawn, and moves no more."""
+        self._wait_for_notification()
+        seen = [self.picture()]
+
+        def is_still() -> bool:
+            seen.append(self.picture())
+            return len({one.tobytes() for one in seen[-STILL:]}) == 1 < len(seen) // STILL
+
+        assert wait_until(is_still, seconds=20)
+        return seen[-1]
+
+    def _wait_for_notification(self) -> None:
+        assert wait_until(lambda: self.picture().getpixel(NOTIFICATION) != (0, 0, 0), seconds=20)
+
     def press_notification(self) -> None:
         """With the pointer, once one is drawn."""
-        assert wait_until(lambda: self.picture().getpixel(NOTIFICATION) != (0, 0, 0), seconds=20)
+        self._wait_for_notification()
         self._test.XTestFakeMotionEvent(self._link, -1, *NOTIFICATION, 0)
         for is_down in (1, 0):
             self._test.XTestFakeButtonEvent(self._link, 1, is_down, 0)

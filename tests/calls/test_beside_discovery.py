@@ -48,6 +48,7 @@ def _register(number: int, upstream: Flaky, owner: User) -> Server:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", ["registry.discover_server", "registry.discover_all"])
 async def test_a_call_runs_at_once_while_slow_servers_are_discovered(
     toolset: Toolset,

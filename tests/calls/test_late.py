@@ -40,6 +40,7 @@ async def late(toolset: Toolset, stack: Stack, scout: Agent, bob: User, upstream
     return call_id
 
 
+@pytest.mark.long
 async def test_it_is_evidence_and_moves_nothing(late: UUID) -> None:
     reply = await LateReply.objects.aget()
 
@@ -50,6 +51,7 @@ async def test_it_is_evidence_and_moves_nothing(late: UUID) -> None:
     assert (entry.call_id, entry.result_digest) == (late, reply.digest)
 
 
+@pytest.mark.long
 async def test_it_is_shown_and_taken_with_one_press(late: UUID, client: Client, olga: User) -> None:
     await sync_to_async(client.force_login)(olga)
     page = await sync_to_async(client.get)(reverse("calls:detail", args=[late]))

@@ -42,6 +42,7 @@ def stop(worker: Running) -> None:
     worker.process.wait(20)
 
 
+@pytest.mark.long
 async def test_what_ends_in_time_ends_well(
     toolset: Toolset, own_stack: Stack, scout: Agent, bob: User, upstream: Flaky
 ) -> None:
@@ -58,6 +59,7 @@ async def test_what_ends_in_time_ends_well(
     assert (await the_call()).state == State.SUCCEEDED
 
 
+@pytest.mark.long
 async def test_what_does_not_is_unknown_at_once(
     toolset: Toolset, quick: Stack, scout: Agent, bob: User, upstream: Flaky
 ) -> None:
@@ -72,6 +74,7 @@ async def test_what_does_not_is_unknown_at_once(
     assert call.outcome == "The worker stopped while the call was running."
 
 
+@pytest.mark.long
 async def test_a_safe_one_is_done_by_the_next_worker(
     toolset: Toolset, quick: Stack, scout: Agent, bob: User, upstream: Flaky
 ) -> None:
@@ -115,6 +118,7 @@ def stuck(scout: Agent) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 async def test_a_worker_that_takes_nothing_replaces_itself(
     toolset: Toolset, quick: Stack, scout: Agent, bob: User, stuck: None
 ) -> None:
@@ -128,6 +132,7 @@ async def test_a_worker_that_takes_nothing_replaces_itself(
     assert (await the_call()).state == State.QUEUED
 
 
+@pytest.mark.long
 async def test_a_worker_with_nothing_to_do_stays(
     toolset: Toolset, quick: Stack, scout: Agent, bob: User
 ) -> None:

@@ -48,6 +48,7 @@ def page_of(client: Client, person: User, call_id: str) -> str:
     return client.get(reverse("calls:detail", args=[call_id])).text
 
 
+@pytest.mark.long
 async def test_they_are_shown_while_it_runs_and_hide_nothing(
     play: Play, rule: AddRule, stack: Stack, upstream: Chatty, client: Client, bob: User
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_few_calls_say_nothing(add: Tool, took: Took) -> None:
     assert mode(add) == Tool.Mode.AUTO
 
 
+@pytest.mark.long
 def test_it_goes_back_only_when_it_is_clearly_short(add: Tool, took: Took) -> None:
     Tool.objects.update(is_long=True)
     took(4.5)

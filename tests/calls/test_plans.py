@@ -15,6 +15,7 @@ from core.journal import Statement
 from core.pipeline import numbered
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statement", [MOVE, SUCCEED], ids=lambda one: one.name)
 def test_the_first_entry_is_found_by_its_key_also_where_statistics_know_none(
     fresh_database: dict[str, str], statement: Statement
@@ -33,6 +34,7 @@ def test_the_first_entry_is_found_by_its_key_also_where_statistics_know_none(
     assert "Index Cond: ((call_id = m.id) AND (seq = 1))" in plan
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statement", [OPEN, OPEN_USUAL, MOVE, SUCCEED], ids=lambda one: one.name)
 def test_months_that_have_none_of_its_calls_are_not_opened(
     fresh_database: dict[str, str], statement: Statement

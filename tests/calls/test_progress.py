@@ -29,6 +29,7 @@ async def shown(**row: Any) -> Call:
     return await the_call()
 
 
+@pytest.mark.long
 async def test_what_is_said_without_a_rise_is_shown_all_the_same(
     toolset: Toolset, stack: Stack, scout: Agent, bob: User, upstream: Stepping
 ) -> None:

@@ -53,6 +53,7 @@ async def ended() -> Call:
     return call
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", [Tool.Mode.INLINE, Tool.Mode.BACKGROUND])
 async def test_a_lost_call_of_a_safe_tool_is_tried_again(
     agent: Agent, upstream: Flaky, mark: Mark, mode: str
@@ -81,6 +82,7 @@ async def test_no_other_call_is_sent_twice(agent: Agent, upstream: Flaky, mark: 
     assert "Do not repeat it" in reply.text
 
 
+@pytest.mark.long
 async def test_three_attempts_are_all(agent: Agent, upstream: Flaky, mark: Mark) -> None:
     await mark(mode=Tool.Mode.BACKGROUND, safe_to_repeat=True)
     upstream.breaks = 10
@@ -92,6 +94,7 @@ async def test_three_attempts_are_all(agent: Agent, upstream: Flaky, mark: Mark)
     assert len(upstream.calls) == 3
 
 
+@pytest.mark.long
 async def test_a_call_that_was_not_sent_tries_again_with_any_tool(
     agent: Agent, upstream: Flaky, mark: Mark
 ) -> None:
@@ -136,6 +139,7 @@ async def test_what_its_server_refused_is_never_sent_again_by_itself(
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("status", "attempts"), [(401, 1), (403, 1), (503, 3)])
 async def test_a_refused_greeting_is_tried_again_only_if_that_may_pass(
     agent: Agent, upstream: Flaky, mark: Mark, status: int, attempts: int
@@ -151,6 +155,7 @@ async def test_a_refused_greeting_is_tried_again_only_if_that_may_pass(
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_a_call_between_two_attempts_is_not_said_to_be_unsent(
     agent: Agent, upstream: Flaky, mark: Mark
 ) -> None:
@@ -173,6 +178,7 @@ async def test_a_call_between_two_attempts_is_not_said_to_be_unsent(
     assert "between two attempts" in call.outcome
 
 
+@pytest.mark.long
 async def test_a_tool_that_is_no_longer_safe_is_not_tried_again(
     agent: Agent, upstream: Flaky, mark: Mark
 ) -> None:

@@ -136,6 +136,7 @@ def test_it_moves_along_every_legal_pair(scout: Agent) -> None:
             assert states[-1] == (source, target, call.seq)
 
 
+@pytest.mark.long
 def test_it_refuses_every_illegal_pair(scout: Agent) -> None:
     refused = pytest.raises(DatabaseError, match="a call cannot move like this")
     for source, target in ILLEGAL:

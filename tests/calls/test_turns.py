@@ -130,6 +130,7 @@ def fill(scout: Agent, count: int) -> None:
         scenery.call(scout, tool, {"text": str(n)}, State.HELD)
 
 
+@pytest.mark.long
 async def test_a_full_queue_is_said_before_anything_is_written(
     agent: Player, stack: Stack, scout: Agent, rule: AddRule, http: aiohttp.ClientSession
 ) -> None:
@@ -147,12 +148,14 @@ async def test_a_full_queue_is_said_before_anything_is_written(
     assert await Call.objects.acount() == settings.AGENT_QUEUE
 
 
+@pytest.mark.long
 async def test_short_calls_do_not_queue(agent: Player, scout: Agent) -> None:
     await sync_to_async(fill)(scout, settings.AGENT_QUEUE)
 
     assert (await agent.call("rec.echo", {"text": "hello"})).text == "hello"
 
 
+@pytest.mark.long
 async def test_all_that_waits_is_done_with_the_broker_deaf(
     agent: Player, stack: Stack, scout: Agent, bob: User, upstream: Flaky
 ) -> None:

@@ -59,6 +59,7 @@ async def again(session: aiohttp.ClientSession, stack: Stack, call_id: UUID) -> 
         return f"{response.status} {await response.text()}"
 
 
+@pytest.mark.long
 def test_who_may_resolve_is_led_there_only_while_there_are_any(
     client: Client, olga: User, scout: AgentRow
 ) -> None:
@@ -73,6 +74,7 @@ def test_who_may_resolve_is_led_there_only_while_there_are_any(
     assert reverse("calls:detail", args=[call_id]) in listed
 
 
+@pytest.mark.long
 def test_others_are_not_led_there(client: Client, olga: User, scout: AgentRow, bob: User) -> None:
     server = scenery.server("calculator", olga, scenery.ADD)
     lose(scout, server.tools.for_catalogue().get())
@@ -87,6 +89,7 @@ def test_mallory_does_not_see_it(client: Client, mallory: User) -> None:
     assert client.get(reverse("calls:unknown")).status_code == 403
 
 
+@pytest.mark.long
 async def test_it_is_asked_for_again_as_a_call_that_people_decide_on(
     lost: UUID, as_olga: aiohttp.ClientSession, stack: Stack, alice: User, upstream: Flaky
 ) -> None:
@@ -112,6 +115,7 @@ async def test_it_is_asked_for_again_as_a_call_that_people_decide_on(
     assert [call.arguments for call in upstream.calls] == [bytes(old.arguments)]
 
 
+@pytest.mark.long
 async def test_two_who_press_make_one_new_call(
     lost: UUID, as_olga: aiohttp.ClientSession, stack: Stack
 ) -> None:

@@ -65,6 +65,7 @@ async def test_an_agent_waits_for_it_and_gets_its_result(play: Play, upstream: T
     assert call.progress_message == "" or call.progress_message == "Counting passengers."
 
 
+@pytest.mark.long
 async def test_what_its_server_says_of_it_is_shown(
     toolset: Toolset, stack: Stack, scout: Agent, bob: User, upstream: Tasking
 ) -> None:
@@ -79,6 +80,7 @@ async def test_what_its_server_says_of_it_is_shown(
     await ended(State.SUCCEEDED)
 
 
+@pytest.mark.long
 async def test_one_that_wants_input_is_told_to_stop_and_the_call_says_why(
     toolset: Toolset, stack: Stack, scout: Agent, bob: User, upstream: Tasking
 ) -> None:
@@ -169,6 +171,7 @@ async def test_a_server_that_tells_how_its_task_goes_on_is_listened_to(
     assert upstream.about_tasks.count("tasks/get") - looked <= 3
 
 
+@pytest.mark.long
 async def test_another_worker_goes_on_with_it(
     toolset: Toolset, own_stack: Stack, scout: Agent, bob: User, upstream: Tasking
 ) -> None:
@@ -185,6 +188,7 @@ async def test_another_worker_goes_on_with_it(
     assert await Entry.objects.filter(action="call.taken_over").acount() == 1
 
 
+@pytest.mark.long
 async def test_a_worker_that_is_asked_to_stop_hands_it_over(
     toolset: Toolset, own_stack: Stack, scout: Agent, bob: User, upstream: Tasking
 ) -> None:
@@ -202,6 +206,7 @@ async def test_a_worker_that_is_asked_to_stop_hands_it_over(
     assert (len(upstream.calls), "tasks/cancel" in upstream.about_tasks) == (1, False)
 
 
+@pytest.mark.long
 async def test_it_is_cancelled_where_it_runs(
     toolset: Toolset, stack: Stack, scout: Agent, bob: User, upstream: Tasking
 ) -> None:
@@ -215,6 +220,7 @@ async def test_it_is_cancelled_where_it_runs(
     assert "tasks/cancel" in upstream.about_tasks
 
 
+@pytest.mark.long
 async def test_a_task_that_its_server_has_forgotten_is_unknown(
     toolset: Toolset, stack: Stack, scout: Agent, bob: User, upstream: Tasking
 ) -> None:
@@ -352,6 +358,7 @@ def asked_about(bob: User) -> None:
     add_rule(Effect.ASK, "hang")
 
 
+@pytest.mark.long
 @pytest.mark.django_db
 @pytest.mark.parametrize("change", [other_definition, forbidden, asked_about])
 def test_what_changed_since_is_not_sent_with_the_agents_answers(

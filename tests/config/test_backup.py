@@ -20,6 +20,7 @@ from tests.config.up import ROOT
 from tests.database import Databases
 
 
+@pytest.mark.long
 def test_where_the_owner_is_left_empty_the_application_pauses(manage: Manage) -> None:
     """As in a container: its environment has each name, and for the owner no value."""
     paused = manage("pause", DATABASE_OWNER_URL="")
@@ -66,6 +67,7 @@ def test_a_backup_is_put_back_and_declared(
         ]
 
 
+@pytest.mark.long
 def test_one_that_fails_is_an_entry_and_a_check_that_fails_is_none(
     manage: Manage, urls: dict[str, str], tmp_path: Path
 ) -> None:
@@ -128,6 +130,33 @@ def test_the_newest_backup_is_restored_aside_and_verified(
     with psycopg.connect(urls["DATABASE_URL"]) as link:
         failures = "SELECT count(*) FROM audit_entry WHERE action = 'backup.check_failed'"
         assert link.execute(failures).fetchone() == (2,)
+
+
+@pytest.mark.long
+def test_in_a_folder_the_newest_backups_are_kept_and_nothing_else_is_removed(
+    manage: Manage, tmp_path: Path
+) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    old = [folder / f"countersign-2026010{day}T030000Z.tar" for day in (1, 2, 3)]
+    others = [folder / "countersign-before-the-move.tar", folder / "notes.txt"]
+    for path in old + others:
+        path.write_text("x")
+
+    done = manage("backup", str(folder), "--keep", "2")
+
+    assert done.returncode == 0, done.stderr
+    (new,) = set(folder.iterdir()) - set(old + others)
+    assert set(folder.iterdir()) == {new, old[2], *others}
+    assert archive.read(new)["record"]["leaves"] >= 0
+
+    # One that fails removes none.
+    failed = manage("backup", str(folder), "--keep", "1", PATH="/nowhere", DATABASE_OWNER_URL="x")
+    assert failed.returncode != 0
+    assert set(folder.iterdir()) == {new, old[2], *others}
+    for argv in (("--keep", "0", str(folder)), ("--keep", "2", str(new))):
+        wrong = manage("backup", *argv)
+        assert (wrong.returncode, "--keep needs a number from 1 on" in wrong.stderr) == (1, True)
 
 
 BROKEN_OFF = """

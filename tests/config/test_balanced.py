@@ -1,5 +1,5 @@
 """Two consoles and two endpoints behind each example balancer: what one begins, another goes on
-with, and the loss of one endpoint loses no answer."""
+with, and the loss of one endpoint or one console loses nothing that was acknowledged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, LiteralString
 
 import aiohttp
 import psycopg
@@ -28,6 +28,7 @@ from tests.gateway.agent import TASKS, Agent, Reply
 from tests.processes import HOST, ROOT, Stack
 
 ROUNDS = 8
+APPROVALS = 16
 REST = [name for name in PROGRAMS if name != "nginx"]
 STOPPED = """
 import django; django.setup()
@@ -53,6 +54,8 @@ from accounts import services
 from accounts.models import AgentToken, User
 services.revoke_token(AgentToken.objects.get(), by=User.objects.get(username="bob"))
 """
+APPROVED = "SELECT call_id::text FROM approvals_approval WHERE state = 'approved'"
+SUCCEEDED = "SELECT id::text FROM calls_call WHERE state = 'succeeded'"
 CALLS = "SELECT convert_from(arguments, 'UTF8')::json->>'nonce', state FROM calls_call"
 
 
@@ -88,6 +91,10 @@ class Site:
     def received(self) -> Counter[str]:
         lines = self.paper.read_text().splitlines()
         return Counter(json.loads(line)["nonce"] for line in lines)
+
+    def ids(self, query: LiteralString) -> set[str]:
+        with psycopg.connect(self.env["DATABASE_URL"]) as database:
+            return {row[0] for row in database.execute(query).fetchall()}
 
     def recorded(self) -> dict[str, str]:
         with psycopg.connect(self.env["DATABASE_URL"]) as database:
@@ -162,6 +169,7 @@ async def test_what_begins_on_one_host_goes_on_at_another(
         await a_task_is_approved_and_polled(here)
         await a_stop_reaches_both(here)
         await one_endpoint_is_lost(here)
+        await one_console_is_lost(here)
         await a_revoked_token_opens_neither(here)
 
 
@@ -218,6 +226,28 @@ async def one_endpoint_is_lost(here: Site) -> None:
     replies = [await here.call(agent) for _ in range(ROUNDS)]
     assert {reply.status for reply in replies} == {200}
     here.stacks[0].agents.start()
+
+
+async def one_console_is_lost(here: Site) -> None:
+    """Approvals that it acknowledged are in the record; the others are given at the other one, and
+    each call is sent once."""
+    agent, approved = here.agent(**TASKS), set[str]()
+    calls = [(await here.call(agent, "held")).call_id for _ in range(APPROVALS)]
+
+    async def approve(call_id: str) -> None:
+        with suppress(*BROKEN):
+            await here.approve(call_id)
+            approved.add(call_id)
+
+    asked = [asyncio.create_task(approve(one)) for one in calls]
+    await until(lambda: bool(approved))
+    here.stacks[0].web.kill()
+    await asyncio.gather(*asked)
+    assert approved <= here.ids(APPROVED)
+    await asyncio.gather(*(here.approve(one) for one in set(calls) - here.ids(APPROVED)))
+    await until(lambda: here.ids(SUCCEEDED) >= set(calls))
+    assert max(here.received().values()) == 1
+    here.stacks[0].web.start()
 
 
 async def a_revoked_token_opens_neither(here: Site) -> None:

@@ -76,6 +76,7 @@ def test_the_second_start_installs_nothing(clone):
     assert result.stdout == "in .venv: manage.py up\n"
 
 
+@pytest.mark.long
 def test_where_no_bytecode_may_stand_beside_sources_it_is_kept_in_the_environment(clone):
     clone.manage("up")
     python = clone.home / ".venv" / "bin" / "python"

@@ -52,12 +52,14 @@ def collected(folder: Path, *arguments: str) -> list[str]:
     return [line.partition("::")[2] for line in run.stdout.splitlines() if "::" in line]
 
 
+@pytest.mark.long
 def test_the_short_command_takes_some_of_those_that_need_a_database(tmp_path: Path) -> None:
     some = [f"test_many[{n}]" for n in (0, 4, 8)]
 
     assert collected(tmp_path, "-m", "not long") == [*some, *FEW, *QUICK]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [[], ["test_some.py"]])
 def test_whoever_names_no_kind_gets_all(tmp_path: Path, arguments: list[str]) -> None:
     assert len(collected(tmp_path, *arguments)) == 17

@@ -129,6 +129,7 @@ def said(
     return said
 
 
+@pytest.mark.long
 def test_what_fails_once_is_named_flaky_and_what_fails_twice_fails(said: Said) -> None:
     assert said() == (
         1,
@@ -139,6 +140,7 @@ def test_what_fails_once_is_named_flaky_and_what_fails_twice_fails(said: Said) -
     )
 
 
+@pytest.mark.long
 def test_what_is_only_flaky_does_not_fail(tmp_path: Path, said: Said) -> None:
     file = tmp_path / "test_some.py"
     file.write_text(file.read_text().replace("raise OSError", "pass"))
@@ -146,6 +148,7 @@ def test_what_is_only_flaky_does_not_fail(tmp_path: Path, said: Said) -> None:
     assert said() == (0, ["FLAKY test_some.py::test_fails_at_first"])
 
 
+@pytest.mark.long
 def test_what_hangs_is_cut_short_named_and_tried_once_more(
     tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +166,7 @@ def test_what_hangs_is_cut_short_named_and_tried_once_more(
     )
 
 
+@pytest.mark.long
 def test_what_hangs_after_a_failure_ends_by_itself(tmp_path: Path, said: Said) -> None:
     (tmp_path / "test_some.py").write_text(HANGING_AFTERWARDS)
 
@@ -172,6 +176,7 @@ def test_what_hangs_after_a_failure_ends_by_itself(tmp_path: Path, said: Said) -
     )
 
 
+@pytest.mark.long
 def test_a_hanging_test_is_named_with_what_its_loop_waits_for(
     tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,6 +192,7 @@ def test_a_hanging_test_is_named_with_what_its_loop_waits_for(
     assert "never_ends" in err
 
 
+@pytest.mark.long
 def test_a_stage_in_which_nothing_happens_any_more_is_cut_short(
     tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +207,7 @@ def test_a_stage_in_which_nothing_happens_any_more_is_cut_short(
     assert "FLAKY test_some.py::test_hangs_at_first" in told
 
 
+@pytest.mark.long
 def test_what_has_not_begun_in_the_time_that_there_is_is_left_out_and_named(
     tmp_path: Path, said: Said, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -217,6 +224,7 @@ def test_minutes_that_are_no_number_are_refused_with_an_example(arguments: list[
         command.run_tests(arguments)
 
 
+@pytest.mark.long
 def test_what_cannot_be_collected_fails(tmp_path: Path, said: Said) -> None:
     (tmp_path / "test_other.py").write_text("import no_such_module")
 

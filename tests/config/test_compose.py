@@ -8,22 +8,30 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
-from psycopg.conninfo import conninfo_to_dict
+from django.core.management import get_commands
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config import children
-from config.embedded.postgres import MAINTENANCE, SUPERUSER, Postgres
+from config.embedded.postgres import MAINTENANCE, OWNER, SUPERUSER, Postgres
+from config.embedded.wal_archive import BASE_BACKUPS, KEEP_DAYS
 from config.installation import MAINTAIN_EVERY_S
+from config.secret_files import NAMES
 from tests.config.up import ROOT
 from tests.docs.test_settings_table import in_table
 from tests.services import running
 
-OURS = ("migrate", "web", "agents", "worker", "beat", "seal", "maintain")
+MAKE_SECRETS = ROOT / "docker" / "make-secrets.sh"
+OURS = ("migrate", "web", "agents", "worker", "beat", "seal", "maintain", "backup", "examples")
 
 
 @pytest.fixture(scope="module")
-def services() -> dict[str, Any]:
-    text = (ROOT / "docker-compose.yml").read_text()
-    return dict(yaml.safe_load(text)["services"])
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((ROOT / "docker-compose.yml").read_text()))
+
+
+@pytest.fixture(scope="module")
+def services(compose: dict[str, Any]) -> dict[str, Any]:
+    return dict(compose["services"])
 
 
 def test_compose_runs_what_up_runs(services):
@@ -49,36 +57,75 @@ def test_the_image_starts_the_console_by_default(services):
 def test_no_password_stands_in_the_file():
     text = (ROOT / "docker-compose.yml").read_text()
 
-    for name in re.findall(r"\$\{(\w*(?:PASSWORD|SECRET)\w*)(?!:\?)\}", text):
-        pytest.fail(f"{name} has to be demanded with :?")
+    assert not re.findall(r"\$\{\w*(?:PASSWORD|TOKEN|_URL_).*?\}", text)
     assert not re.search(r"://\w*:(?!\$\{)", text)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """Secrets as its script makes them."""
+    subprocess.run(["sh", str(MAKE_SECRETS), str(tmp_path / "made")], check=True)
+    return tmp_path / "made"
+
+
+def test_each_secret_is_a_file_that_a_script_makes_once(made: Path) -> None:
+    before = {path.name: path.read_text() for path in made.iterdir()}
+    (made / "seal_url").unlink()
+
+    subprocess.run(["sh", str(MAKE_SECRETS), str(made)], check=True)
+
+    after = {path.name: path.read_text() for path in made.iterdir()}
+    assert {name for name in after if after[name] != before[name]} == {"seal_url"}
+    assert len(set(after.values())) == len(after)
+    assert made.stat().st_mode & 0o777 == 0o700
+    # By the user of whichever image it is mounted into.
+    assert {path.stat().st_mode & 0o777 for path in made.iterdir()} == {0o444}
+    assert conninfo_to_dict(after["owner_url"].strip())["user"] == OWNER
+    assert len(after["secret_key"]) > 50
+
+
+def test_each_secret_is_mounted_where_a_setting_names_its_file(
+    compose: dict[str, Any], made: Path
+) -> None:
+    files = {name: one["file"] for name, one in compose["secrets"].items()}
+    assert files == {path.name: f"${{SECRETS:-./secrets}}/{path.name}" for path in made.iterdir()}
+    for name, service in compose["services"].items():
+        mounted = {f"/run/secrets/{one}" for one in service.get("secrets", [])}
+        named = set(re.findall(r"/run/secrets/\w+", str({**service, "secrets": None})))
+        # The script of the roles reads those of all.
+        assert (named < mounted) if name == "postgres" else (named == mounted), name
+    for name in OURS:
+        for setting, path in compose["services"][name]["environment"].items():
+            if setting.endswith("_FILE") and str(path).startswith("/run/"):
+                assert setting.removesuffix("_FILE") in NAMES
 
 
 def test_only_the_migration_knows_the_owner(services):
     for name in OURS:
-        url = services[name]["environment"]["DATABASE_OWNER_URL"]
-        assert bool(url) == (name == "migrate"), name
+        assert ("owner_url" in services[name]["secrets"]) == (name in ("migrate", "backup")), name
 
 
 def test_only_the_sealer_has_its_role_and_key_and_no_other_secret(services):
     for name in OURS:
         environment = services[name]["environment"]
-        told = "SEAL_PASSWORD" in str(environment), "COUNTERSIGN_SEAL_KEY_FILE" in environment
-        assert told == ((name == "seal"),) * 2, name
+        assert ("seal_url" in services[name]["secrets"]) == (name == "seal"), name
+        # A backup has the key, and cannot replace it.
+        has_key = name in ("seal", "backup")
+        assert ("COUNTERSIGN_SEAL_KEY_FILE" in environment) == has_key, name
         assert ("seal:/seal" in services[name]["volumes"]) == (name == "seal"), name
-    assert "{SECRET_KEY" not in str(services["seal"]["environment"])
-    assert "APP_PASSWORD" not in str(services["seal"]["environment"])
+        assert ("seal:/seal:ro" in services[name]["volumes"]) == (name == "backup"), name
+    assert services["seal"]["secrets"] == ["seal_url", "metrics_token"]
 
 
 def test_only_the_maintenance_may_remove_anything_and_it_knows_no_other_secret(services):
     for name in OURS:
-        told = "MAINTENANCE_PASSWORD" in str(services[name]["environment"])
-        assert told == (name == "maintain"), name
+        assert ("maintenance_url" in services[name]["secrets"]) == (name == "maintain"), name
     maintain = services["maintain"]
     assert {name for name, value in maintain["environment"].items() if value} == {
-        "DATABASE_URL",
+        "DATABASE_URL_FILE",
         "COUNTERSIGN_SECRET_KEY",
     }
+    assert maintain["secrets"] == ["maintenance_url"]
     assert "{" not in maintain["environment"]["COUNTERSIGN_SECRET_KEY"]
     assert (maintain["networks"], maintain["volumes"]) == (["inside"], [])
     script = maintain["command"][-1]
@@ -89,18 +136,57 @@ def test_only_the_maintenance_may_remove_anything_and_it_knows_no_other_secret(s
     assert conninfo_to_dict(grants)["user"] == MAINTENANCE
 
 
-def test_the_example_of_an_environment_names_all_that_is_demanded():
-    demanded = re.findall(r"\$\{(\w+):\?\}", (ROOT / "docker-compose.yml").read_text())
-    given = (ROOT / "docker" / "env.example").read_text()
+def test_a_backup_is_made_once_a_day_and_the_oldest_are_removed(services):
+    backup, example = services["backup"], (ROOT / "docker" / "env.example").read_text()
+    script = backup["command"][-1].replace("$$", "$")
+    commands = re.findall(r"python manage\.py (.*?)(?: \|\||; fi)", script)
 
-    assert {name for name in demanded if f"\n{name}=\n" not in given} == set()
+    assert commands == [
+        'backup /backups --keep "$BACKUPS_KEEP"',
+        "check_restore /backups --scratch /backups",
+    ]
+    assert "sleep 86400" in script
+    subprocess.run(["sh", "-n", "-c", script], check=True)
+    assert backup["profiles"] == ["backup"]
+    assert "\nCOMPOSE_PROFILES=backup\n" in example
+
+
+def test_no_log_fills_the_disk(services):
+    options = services["web"]["logging"]["options"]
+    assert options == {"max-size": "${LOG_SIZE:-20m}", "max-file": "${LOG_FILES:-5}"}
+    for name, service in services.items():
+        assert service["logging"] == {"driver": "json-file", "options": options}, name
+
+
+def test_the_examples_are_a_profile_and_are_added_by_a_command(services):
+    examples = services["examples"]
+    assert (examples["profiles"], examples["restart"]) == (["examples"], "no")
+    command, *arguments = examples["command"][2:]
+    assert (command in get_commands(), arguments) == (True, [])
+
+
+def test_what_may_be_several_has_no_name_and_no_single_port(services):
+    for name in ("web", "agents", "worker"):
+        assert "container_name" not in services[name]
+        assert "hostname" not in services[name]
+    # A worker's probes are inside its container.
+    assert "ports" not in services["worker"]
+
+
+def test_neither_secrets_nor_environment_get_into_the_image_or_the_repository():
+    for name, names in (
+        (".dockerignore", {"secrets", ".env"}),
+        (".gitignore", {"secrets/", ".env"}),
+    ):
+        assert names <= set((ROOT / name).read_text().splitlines()), name
 
 
 def test_every_setting_can_be_given(services):
-    # The image's own, the owner's alone, one for development, and one for `up` with its PostgreSQL.
+    # The image's own, the owner's alone, one for development, those for `up` with its PostgreSQL.
     elsewhere = {"COUNTERSIGN_DATA", "COUNTERSIGN_DEBUG", "DATABASE_SEAL_URL"}
-    elsewhere.add("COUNTERSIGN_WAL_ARCHIVE")
+    elsewhere |= {"COUNTERSIGN_WAL_ARCHIVE", KEEP_DAYS, BASE_BACKUPS}
     given = {name for one in OURS for name in services[one]["environment"]}
+    given |= {name.removesuffix("_FILE") for name in given}
 
     assert set(in_table()) - given == elsewhere
 
@@ -120,14 +206,30 @@ def test_only_console_and_endpoint_are_published_and_on_loopback(services):
         assert port.startswith("${LISTEN:-127.0.0.1}:")
 
 
-def test_the_roles_of_the_container_are_those_of_the_embedded_database(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("name", "setting", "inner"), [("web", "WEB_PORTS", 8000), ("agents", "AGENT_PORTS", 8001)]
+)
+def test_consoles_and_endpoints_can_be_several_each_at_a_port_of_a_range(
+    services, name: str, setting: str, inner: int
+) -> None:
+    """Of a range of the host's ports each container gets one; a single port only one can have."""
+    assert services[name]["ports"] == [
+        f"${{LISTEN:-127.0.0.1}}:${{{setting}:-{inner}}}:{inner}",
+    ]
+    assert re.search(rf"^#{setting}=\d+-\d+$", (ROOT / "docker/env.example").read_text(), re.M)
+    assert "container_name" not in services[name]
+
+
+@pytest.mark.long
+def test_the_roles_of_the_container_are_those_of_the_embedded_database(
+    tmp_path: Path, made: Path
+) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o711)
     postgres = Postgres(data, settings={"fsync": "off", "shared_buffers": "16MB"})
     with running(postgres, data / "log"):
         at = {"PGHOST": str(postgres.sockets), "PGPASSWORD": password_of(postgres)}
-        names = {"POSTGRES_USER": SUPERUSER, "OWNER_PASSWORD": "own'er", "APP_PASSWORD": "app"}
-        names |= {"SEAL_PASSWORD": "seal", "MAINTENANCE_PASSWORD": "maintenance"}
+        names = {"POSTGRES_USER": SUPERUSER, "SECRETS": str(made)}
         path = f"{postgres.programs}{os.pathsep}{os.environ['PATH']}"
         subprocess.run(
             ["sh", str(ROOT / "docker" / "roles.sh")],
@@ -136,10 +238,14 @@ def test_the_roles_of_the_container_are_those_of_the_embedded_database(tmp_path:
             capture_output=True,
         )
 
-        made = roles(postgres)
+        for role in ("owner", "app", "seal", "maintenance"):
+            given = conninfo_to_dict((made / f"{role}_url").read_text().strip())
+            known = {"user": given["user"], "password": given["password"]}
+            psycopg.connect(make_conninfo(postgres.url(SUPERUSER), **known)).close()
+        found = roles(postgres)
         postgres.make_roles()
-        assert made == roles(postgres)
-        assert MAINTENANCE in [row[0] for row in made]
+        assert found == roles(postgres)
+        assert MAINTENANCE in [row[0] for row in found]
 
 
 def roles(postgres: Postgres) -> list[Any]:

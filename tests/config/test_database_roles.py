@@ -315,6 +315,7 @@ def attempt(url: str, statements: tuple[str, ...], *, fails: bool) -> list[str]:
     return other
 
 
+@pytest.mark.long
 def test_each_sentence_is_tried_and_true(ways: dict[str, str]) -> None:
     other = []
     for sentences, fails in ((CAN, False), (CANNOT, True), (HELD, True)):

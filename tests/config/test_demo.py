@@ -1,6 +1,7 @@
 """A demo's database: marked from its birth, filled at once, and never taken for a real record."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,7 @@ NOW = datetime(2026, 11, 26, 17, 0, tzinfo=UTC)
 # A real record, and one of which nobody knows yet that it is a demo's.
 REFUSED = "holds a real record"
 # As 30, in a quarter of the time.
-FEW = 8
+FEW = int(os.environ.get("DEMO_DAYS", "8"))
 IS_DEMO = "import django; django.setup(); from audit.demo import is_demo; print(is_demo())"
 PAGES = [
     "/overview/?range=30d",
@@ -58,6 +59,7 @@ def demo(
         databases.drop(urls)
 
 
+@pytest.mark.long
 def test_the_same_month_is_drawn_every_time() -> None:
     assert draw(NOW) == draw(NOW)
 
@@ -73,6 +75,7 @@ def test_the_month_has_days_and_nights_and_weekends() -> None:
     }
 
 
+@pytest.mark.long
 def test_something_is_pending_whatever_the_hour() -> None:
     for hour in range(24):
         drawn = draw(datetime(2026, 11, 29, hour, tzinfo=UTC), days=7)
@@ -80,6 +83,7 @@ def test_something_is_pending_whatever_the_hour() -> None:
         assert pending == PENDING
 
 
+@pytest.mark.long
 def test_a_real_record_is_never_filled_or_marked(
     databases: Databases, fresh_database: dict[str, str]
 ) -> None:
@@ -108,6 +112,17 @@ def test_a_demo_that_is_sealed_is_not_filled_any_more(databases: Databases, tmp_
             manage(["fill_demo"], env={**env, "DATABASE_URL": superuser(databases, urls)})
     finally:
         databases.drop(urls)
+
+
+@pytest.mark.long
+def test_each_call_is_decided_by_the_rules_of_its_time_as_it_is_recorded(
+    demo: dict[str, str],
+) -> None:
+    found = json.loads(python("-m", "tests.gateway.time_travel", env=demo))
+
+    assert found["differing"] == []
+    assert found["total"] == found["exact"] == found["calls"] > 100
+    assert found["effects"] == ["allow", "ask", "deny"]
 
 
 @pytest.mark.long

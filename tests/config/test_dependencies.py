@@ -21,6 +21,7 @@ PRODUCT = [
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DIRECT = [Requirement(line) for line in PROJECT["dependencies"]]
 EXAMPLES = [Requirement(line) for line in PROJECT["optional-dependencies"]["examples"]]
+TELEMETRY = [Requirement(line) for line in PROJECT["optional-dependencies"]["telemetry"]]
 # Django's, Celery's, and psycopg's by its extra.
 OF_OTHERS = {"asgiref", "kombu", "psycopg-pool"}
 
@@ -43,9 +44,12 @@ def modules(tree: ast.Module) -> Iterator[str]:
             yield node.module.partition(".")[0]
 
 
+@pytest.mark.long
 def test_what_the_product_imports_is_declared() -> None:
     homes = packages_distributions()
-    declared = {canonicalize_name(requirement.name) for requirement in DIRECT} | OF_OTHERS
+    declared = {
+        canonicalize_name(requirement.name) for requirement in [*DIRECT, *TELEMETRY]
+    } | OF_OTHERS
     undeclared = {
         module: path
         for module, path in imported().items()
@@ -58,11 +62,11 @@ def test_what_the_product_imports_is_declared() -> None:
 def test_the_locks_hold_what_is_declared(lock: str) -> None:
     text = (ROOT / "requirements" / f"{lock}.txt").read_text()
     locked = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", text, re.M))
-    for requirement in [*DIRECT, *EXAMPLES]:
+    for requirement in [*DIRECT, *EXAMPLES, *TELEMETRY]:
         assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)])
 
 
 def test_each_is_explained() -> None:
     explained = (ROOT / "docs" / "en" / "contributing" / "dependencies.md").read_text().lower()
-    missing = [r.name for r in [*DIRECT, *EXAMPLES] if r.name.lower() not in explained]
+    missing = [r.name for r in [*DIRECT, *EXAMPLES, *TELEMETRY] if r.name.lower() not in explained]
     assert missing == []

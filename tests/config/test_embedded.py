@@ -10,9 +10,11 @@ import psutil
 import psycopg
 import pytest
 
-from config.embedded.postgres import APP, OWNER, Postgres
+from config.embedded import wal_archive
+from config.embedded.postgres import APP, OWNER, SUPERUSER, Postgres
 from config.embedded.service import CannotStart, wait_until
 from config.embedded.valkey import Valkey
+from config.record_figures import GAUGES
 from core import die_with_parent
 from tests.config.up import ROOT, all_gone
 from tests.services import running, services
@@ -27,6 +29,7 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_nobody_connects_without_the_password(data):
     with services(data) as urls:
         password = re.search(r":(\w+)@", urls["DATABASE_URL"])
@@ -45,6 +48,7 @@ def test_no_password_can_be_read_from_the_list_of_processes(data):
     assert valkey.password not in arguments
 
 
+@pytest.mark.long
 def test_it_listens_on_a_unix_socket_and_on_no_port(data):
     with running(Postgres(data, settings=FAST), data / "log") as process:
         connections = psutil.Process(process.pid).net_connections(kind="inet")
@@ -52,6 +56,7 @@ def test_it_listens_on_a_unix_socket_and_on_no_port(data):
     assert connections == []
 
 
+@pytest.mark.long
 def test_the_owner_is_no_superuser_and_may_end_the_applications_sessions(data):
     postgres = Postgres(data, settings=FAST)
     with running(postgres, data / "log"):
@@ -69,6 +74,7 @@ def test_the_owner_is_no_superuser_and_may_end_the_applications_sessions(data):
     assert (ended, superuser) == ((True,), (False,))
 
 
+@pytest.mark.long
 def test_committed_rows_outlive_kill_9_of_everything(data):
     postgres = Postgres(data)
     with running(postgres, data / "log") as process:
@@ -87,6 +93,7 @@ def test_committed_rows_outlive_kill_9_of_everything(data):
         assert rows(postgres) == [(1,)]
 
 
+@pytest.mark.long
 def test_a_server_left_over_from_an_earlier_run_is_ended(data):
     left = Postgres(data, settings=FAST)
     left.prepare()
@@ -99,6 +106,35 @@ def test_a_server_left_over_from_an_earlier_run_is_ended(data):
     assert process.wait(10) == 0
 
 
+@pytest.mark.long
+def test_an_archive_that_cannot_be_written_is_seen_and_ends_once_it_can(data, monkeypatch):
+    (gauge,) = (one for one in GAUGES if one.name == "countersign_wal_archive_failing_seconds")
+    archive = data.parent / "archive"
+    monkeypatch.setenv("COUNTERSIGN_WAL_ARCHIVE", str(archive))
+    postgres = Postgres(data, settings=FAST | wal_archive.settings())
+    with running(postgres, data / "log"):
+        postgres.make_roles()
+        with (
+            psycopg.connect(postgres.url(SUPERUSER, "postgres"), autocommit=True) as superuser,
+            psycopg.connect(postgres.url(APP), autocommit=True) as app,
+        ):
+
+            def fails() -> bool:
+                # Each finished file is tried.
+                superuser.execute("SELECT pg_logical_emit_message(true, '', ''), pg_switch_wal()")
+                row = app.execute(gauge.sql).fetchone()
+                return bool(row and row[0] > 0)
+
+            assert app.execute(gauge.sql).fetchone() == (0,)
+            assert wait_until(fails, seconds=60)
+
+            archive.mkdir()
+            archive.chmod(0o777)
+            assert wait_until(lambda: not fails(), seconds=120)
+            assert any(archive.iterdir())
+
+
+@pytest.mark.long
 def test_somebody_elses_process_with_the_old_number_is_let_alone(data):
     postgres = Postgres(data, settings=FAST)
     with running(postgres, data / "log") as process:
@@ -117,6 +153,7 @@ def test_somebody_elses_process_with_the_old_number_is_let_alone(data):
         innocent.wait()
 
 
+@pytest.mark.long
 def test_a_path_too_long_for_a_socket_does_not_matter(tmp_path):
     data = tmp_path / ("long" * 25)
     data.mkdir(mode=0o711)
@@ -131,6 +168,7 @@ def test_a_path_too_long_for_a_socket_does_not_matter(tmp_path):
     assert postgres.sockets.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.long
 def test_data_of_another_version_is_refused_and_left_as_it_is(data):
     with running(Postgres(data, settings=FAST), data / "log"):
         pass

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.core.management import call_command
 
 from accounts.models import User
 from config import first_run
@@ -14,7 +15,7 @@ from examples.servers import example_servers
 from notifications import push_keys
 from notifications.models import PushKey
 from registry import services
-from registry.models import Tool
+from registry.models import Tool, Toolset
 from tests.database import manage
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,6 +28,7 @@ def only_reports(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path)
     monkeypatch.setattr(first_run, "example_servers", lambda outbox: reports)
 
 
+@pytest.mark.long
 def test_the_first_start_makes_the_key_for_push_services_once(
     fresh_database: dict[str, str],
 ) -> None:
@@ -44,6 +46,7 @@ def test_the_first_start_makes_the_key_for_push_services_once(
     assert len(private) == 32
 
 
+@pytest.mark.long
 def test_what_the_examples_call_read_only_is_confirmed_once(
     only_reports: None, bob: User, settings: Any
 ) -> None:
@@ -57,6 +60,18 @@ def test_what_the_examples_call_read_only_is_confirmed_once(
 
     assert not report.get().confirmed_read_only
     assert json.loads(settings.STDIO_CATALOGUE.read_text()).keys() == {"reports"}
+
+
+@pytest.mark.long
+def test_a_command_adds_the_examples_later(
+    only_reports: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("add_examples")
+    call_command("add_examples")
+
+    assert Toolset.objects.get().servers.get().slug == "reports"
+    assert Tool.objects.get(exposed_name="reports.write_report").state == Tool.State.PUBLISHED
+    assert capsys.readouterr().out == "The example servers are in the toolset default.\n" * 2
 
 
 def test_an_example_waits_for_two_people_where_two_publish_what_is_found(

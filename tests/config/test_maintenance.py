@@ -55,6 +55,7 @@ def result(past: psycopg.Connection[Any], *, kept: str) -> str:
     return call_id
 
 
+@pytest.mark.long
 def test_the_scheduled_command_removes_what_is_past_its_time(
     databases: Databases, urls: Mapping[str, str]
 ) -> None:
@@ -84,6 +85,7 @@ def test_the_scheduled_command_removes_what_is_past_its_time(
     ]
 
 
+@pytest.mark.long
 def test_what_a_legal_hold_covers_stays(databases: Databases, urls: Mapping[str, str]) -> None:
     with databases.superuser(urls) as past:
         held = result(past, kept="-1 day")
@@ -141,6 +143,7 @@ def sign(owner: psycopg.Connection[Any]) -> None:
     )
 
 
+@pytest.mark.long
 def test_checkpoints_for_which_later_ones_stand_are_removed(urls: Mapping[str, str]) -> None:
     with psycopg.connect(urls["DATABASE_OWNER_URL"]) as owner:
         sign(owner)
@@ -181,6 +184,7 @@ MAY_NOT: list[tuple[str, LiteralString]] = [
 ]
 
 
+@pytest.mark.long
 def test_each_role_may_do_its_own_and_nothing_else(urls: Mapping[str, str]) -> None:
     for role, statement in MAY_NOT:
         with (
@@ -190,6 +194,7 @@ def test_each_role_may_do_its_own_and_nothing_else(urls: Mapping[str, str]) -> N
             connection.execute(statement)
 
 
+@pytest.mark.long
 def test_a_maintenance_role_that_is_not_there_is_named(fresh_database: dict[str, str]) -> None:
     url = make_conninfo(fresh_database["DATABASE_URL"], user="countersign_nobody")
 

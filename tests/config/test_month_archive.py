@@ -15,6 +15,7 @@ import pytest
 import zstandard
 
 from tests.config.conftest import Manage
+from tests.config.store import Store
 from tests.config.up import ROOT
 
 CALLS = """
@@ -77,14 +78,14 @@ def seal(manage: Manage, urls: dict[str, str]) -> None:
 def archive(
     full: Manage, urls: dict[str, str], month: str, tmp_path: Path
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    def run(*, remove: bool) -> subprocess.CompletedProcess[str]:
+    def run(*, remove: bool, to: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
         more = ["--remove"] if remove else []
-        code = LATER.format(month=month, folder=str(tmp_path / "archive"), more=more)
+        code = LATER.format(month=month, folder=to or str(tmp_path / "archive"), more=more)
         owner = {
             "DATABASE_URL": urls["DATABASE_OWNER_URL"],
             "COUNTERSIGN_HOST_APP_URL": urls["DATABASE_URL"],
         }
-        return full("shell", "-v", "0", "-c", code, **owner)
+        return full("shell", "-v", "0", "-c", code, **owner, **settings)
 
     return run
 
@@ -196,3 +197,57 @@ def test_what_may_not_be_archived_is_said_and_nothing_is_removed(
     assert "Line 1 cannot be read" in full("import_month", str(other)).stderr
 
     assert len(rows(urls)) == 6
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store() as store:
+        yield store
+
+
+@pytest.mark.long
+def test_a_month_goes_into_a_store_and_comes_back(
+    full: Manage,
+    archive: Callable[..., subprocess.CompletedProcess[str]],
+    store: Store,
+    urls: dict[str, str],
+    month: str,
+    tmp_path: Path,
+) -> None:
+    before, place = rows(urls), f"s3://archives/eu/countersign-{month}.jsonl.zst"
+
+    # Until the store has exactly this file, nothing is removed, and no part of it is left there.
+    for flaw, said in (
+        ("loses a byte", "is not what was sent"),
+        ("fails late", "answered 200 InternalError"),
+    ):
+        store.flaw = flaw
+        failed = archive(remove=True, to="s3://archives/eu", **store.env)
+        assert (failed.returncode, said in failed.stderr) == (1, True), failed.stderr
+        assert (len(rows(urls)), store.uploads) == (5, {})
+        store.files.clear()
+    store.flaw = ""
+    stranger = store.env | {"COUNTERSIGN_ARCHIVE_SECRET_KEY": "another"}
+    failed = archive(remove=True, to="s3://archives/eu", **stranger)
+    assert "answered 403 SignatureDoesNotMatch" in failed.stderr
+
+    done = archive(remove=True, to="s3://archives/eu", **store.env)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{place}: 5 calls")
+    assert [*store.files] == [f"/archives/eu/countersign-{month}.jsonl.zst"]
+    assert (rows(urls), [*(tmp_path / "data" / "archive").iterdir()]) == ([], [])
+    checked = full("import_month", "--check", place, **store.env)
+    assert checked.stdout == f"{place}: 5 calls of {month}, verified.\n", checked.stderr
+    back = full("import_month", place, **store.env)
+    assert back.stdout == f"5 calls of {month} are back.\n", back.stderr
+    assert rows(urls) == before
+    # What is there is never replaced, and what is not there is said.
+    again = archive(remove=True, to="s3://archives/eu", **store.env)
+    assert f"{place} is there already" in again.stderr
+    assert "is not there" in full("import_month", f"{place}.old", **store.env).stderr
+    assert "Set COUNTERSIGN_ARCHIVE_URL" in full("import_month", place).stderr
+    # Only public addresses, unless its network is named.
+    elsewhere = store.env | {"COUNTERSIGN_UPSTREAM_NETWORKS": ""}
+    assert "127.0.0.1 is not public" in full("import_month", place, **elsewhere).stderr
+    assert "is no place in a store" in full("import_month", "s3://Archives?", **store.env).stderr

@@ -38,10 +38,6 @@ COLUMN = {"calls_call": "tool_name", "calls_result": "kind"}
 FREE = {("calls_result", "DELETE")}
 
 
-# What came last before calls stood in months.
-BEFORE = {"calls": "0004", "approvals": "0002"}
-
-
 @pytest.fixture
 def urls(databases: Databases, fresh_database: dict[str, str], tmp_path: Path) -> Mapping[str, str]:
     """A database whose grants know a maintenance role."""
@@ -150,6 +146,7 @@ OPENED = (
 )
 
 
+@pytest.mark.long
 def test_verification_names_what_is_not_guarded(urls: Mapping[str, str], verify: Verify) -> None:
     """Each at a trigger or partition of its own, so that it has to be named."""
     expected = []
@@ -242,41 +239,3 @@ def test_only_maintenance_makes_months(urls: Mapping[str, str]) -> None:
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
         app.execute("SELECT core_make_months()")
-
-
-@pytest.mark.usefixtures("db")
-# Every migration from the first on.
-@pytest.mark.long
-def test_an_installation_of_before_is_brought_to_months_without_moving_a_row(
-    databases: Databases, verify: Verify, tmp_path: Path
-) -> None:
-    urls = databases.empty() | {"COUNTERSIGN_SEAL_KEY_FILE": str(tmp_path / "key")}
-    file = "SELECT pg_relation_filenode('{}')"
-    try:
-        for app, last in BEFORE.items():
-            manage(["migrate", app, last, "--database=owner", "-v0"], env=urls)
-        with databases.superuser(urls) as past:
-            past.execute("SET session_replication_role = replica")
-            for low in (AT["first"], first_id(datetime.now(UTC))):
-                for table in KEYS:
-                    fill(past, table, low)
-            before = [past.execute(file.format(table)).fetchone() for table in KEYS]
-
-        manage(["migrate", "--database=owner", "-v0"], env=urls)
-        manage(["grant_app_role"], env=urls)
-
-        with psycopg.connect(urls["DATABASE_OWNER_URL"]) as owner:
-            after = [owner.execute(file.format(f"{table}_first")).fetchone() for table in KEYS]
-            rows = [owner.execute(f"SELECT count(*) FROM {table}").fetchone() for table in KEYS]
-            unlike = owner.execute("SELECT count(*) FROM pg_index WHERE NOT indisvalid").fetchone()
-            # Whatever pointed to the table points to that of all months.
-            to_first = owner.execute(
-                "SELECT count(*) FROM pg_constraint WHERE confrelid = 'calls_call_first'::regclass"
-            ).fetchone()
-        assert after == before
-        assert rows == [(2,), (2,)]
-        assert unlike == to_first == (0,)
-        # What stands there has no entries; nothing else is said.
-        assert "artition" not in verify(urls)
-    finally:
-        databases.drop(urls)

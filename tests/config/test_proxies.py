@@ -6,10 +6,12 @@ from __future__ import annotations
 import asyncio
 import datetime
 import os
+import resource
 import shutil
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +28,8 @@ from config.embedded.valkey import free_port
 from tests.config.up import ROOT
 
 EXAMPLES = ROOT / "deploy" / "proxies"
+# Who wait for their answers at the same time.
+CLIENTS = 1024
 CONSOLE, AGENTS = "countersign.example.com", "agents.example.com"
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
 Command = Callable[[Path, Path], list[str]]
@@ -51,6 +55,7 @@ class Host:
     posts: int = 0
     is_dropping: bool = False
     clients: set[str] = field(default_factory=set)
+    everybody_waits: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(CLIENTS))
     port: int = 0
     runner: web.AppRunner | None = None
 
@@ -58,13 +63,14 @@ class Host:
         app = web.Application()
         app.router.add_get("/readyz", self.ready)
         app.router.add_get("/name", self.say)
+        app.router.add_get("/wait", self.wait)
         app.router.add_get("/stream", self.stream)
         app.router.add_get("/socket", self.socket)
         app.router.add_post("/mcp", self.post)
         self.runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self.runner.setup()
         self.port = self.port or free_port()
-        await web.TCPSite(self.runner, "127.0.0.1", self.port).start()
+        await web.TCPSite(self.runner, "127.0.0.1", self.port, backlog=CLIENTS).start()
 
     async def stop(self) -> None:
         if self.runner:
@@ -77,6 +83,10 @@ class Host:
     async def say(self, request: web.Request) -> web.Response:
         self.clients.add(request.headers.get("X-Forwarded-For", ""))
         return web.Response(text=f"{self.name} {request.headers.get('X-Forwarded-Proto')}")
+
+    async def wait(self, _request: web.Request) -> web.Response:
+        await self.everybody_waits.wait()
+        return web.Response(text=self.name)
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
@@ -239,6 +249,15 @@ async def status(http: aiohttp.ClientSession, url: str) -> int:
         return response.status
 
 
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Both ends of each connection are in this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8 * CLIENTS), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("program", PROGRAMS)
 async def test_a_balancer_passes_on_what_countersign_needs(program: str, tmp_path: Path) -> None:
@@ -266,3 +285,43 @@ async def test_a_balancer_passes_on_what_countersign_needs(program: str, tmp_pat
         # One that is gone is passed over.
         await here.hosts[CONSOLE][0].stop()
         assert {await here.get(CONSOLE) for _ in range(20)} == {f"200 {CONSOLE} 2 https"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_a_balancer_serves_a_thousand_who_wait_and_drops_half_a_request(
+    program: str, tmp_path: Path, many_files: None
+) -> None:
+    async with site(program, tmp_path) as here:
+        together = asyncio.Barrier(CLIENTS)
+        for host in here.hosts[AGENTS]:
+            host.everybody_waits = together
+        context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", here.port, ssl=context, server_hostname=AGENTS
+        )
+        writer.write(b"GET /name HTTP/1.1\r\nHost:")
+        dropped = asyncio.create_task(asyncio.wait_for(reader.read(), 30))
+
+        connector = aiohttp.TCPConnector(ssl=context, resolver=Local(), limit=0)
+        async with aiohttp.ClientSession(connector=connector) as http:
+            url, briefly = here.url(AGENTS, "/wait"), aiohttp.ClientTimeout(120)
+
+            async def wait() -> int | str:
+                try:
+                    async with http.get(url, timeout=briefly) as answer:
+                        return answer.status
+                except aiohttp.ClientError as error:
+                    return type(error).__name__
+
+            waiting: list[asyncio.Task[int | str]] = []
+            while len(waiting) < CLIENTS:
+                waiting += [asyncio.create_task(wait()) for _ in range(64)]
+                # All of them in one instant would keep this process from its other end.
+                while together.n_waiting + sum(one.done() for one in waiting) < len(waiting):
+                    await asyncio.sleep(0.02)
+            answers = Counter(await asyncio.gather(*waiting))
+
+        assert answers == {200: CLIENTS}
+        await dropped
+        writer.close()

@@ -25,8 +25,8 @@ DAY = """\
   documents.read_document: Succeeded
   calculator.evaluate: Succeeded
   calculator.divide: Tool error
-  calculator.evaluate: Blocked
-  ticketing.refund_everybody: Blocked
+  calculator.evaluate: Invalid request
+  ticketing.refund_everybody: Invalid request
   file-writer.write_file: Pending approval
   mailer.send_mail: Pending approval
   file-writer.delete_file: Pending approval

@@ -38,6 +38,7 @@ def test_a_database_that_does_not_say_or_does_not_answer_stops_nobody(
     assert check_secret("postgresql://nobody@/nothing?host=/nowhere", "b") == ""
 
 
+@pytest.mark.long
 def test_prepare_refuses_and_changes_nothing(noted: dict[str, str]) -> None:
     with pytest.raises(SystemExit, match="belongs to the secret with the fingerprint"):
         manage(["prepare", "--only-migrate"], env={**noted, "COUNTERSIGN_SECRET_KEY": "b"})
@@ -90,6 +91,7 @@ def test_up_does_not_start_with_another_secret_or_another_key() -> None:
             assert last.is_healthy()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["sign_in_link", "backup", "pause", "audit_verify"])
 def test_without_an_installation_a_command_says_so_in_a_sentence(
     tmp_path: Path, command: str

@@ -50,6 +50,9 @@ def test_every_setting_with_a_secret_can_be_a_file(tmp_path: Path) -> None:
         "COUNTERSIGN_PUBLIC_URL",
         "COUNTERSIGN_AGENT_URL",
         "COUNTERSIGN_SLACK_API_URL",
+        "COUNTERSIGN_ARCHIVE_URL",
+        "COUNTERSIGN_EMBEDDINGS_URL",
+        "COUNTERSIGN_OTLP_URL",
     }
 
 

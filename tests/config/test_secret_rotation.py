@@ -72,6 +72,13 @@ print(json.dumps({
 """
 
 
+MORE = """
+from accounts.models import User
+from notifications import services as notifications
+from notifications.models import Webhook
+notifications.add_webhook(Webhook(name="more", url="https://hook.example/"),
+    by=User.objects.get(username="alice"))
+"""
 ALTERED = """
 from accounts.models import CodeApp, User
 CodeApp.objects.create(person=User.objects.create(username="alice"), sealed_secret=b"altered" * 9)
@@ -167,6 +174,68 @@ def test_a_secret_of_the_environment_is_replaced_by_who_keeps_it(
     assert "1 values are sealed" in done.stdout
     assert "No secret opens what is at person " in done.stderr
     assert manage("prepare", "--only-migrate", **new).returncode == 0
+
+
+@pytest.mark.long
+def test_processes_that_know_the_next_secret_go_on_while_everything_is_sealed_with_it(
+    manage: Manage, urls: dict[str, str], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    read = READ % output(manage, FILL)["token"]
+    before = output(manage, read)
+    old = (data / "secret.key").read_text().strip()
+    with psycopg.connect(urls["DATABASE_URL"]):
+        assert manage("rotate_secret", "--announce").returncode == 0
+        # It began before: its process knows the old one alone.
+        refused = manage("rotate_secret")
+        assert (refused.returncode, "--announce" in refused.stderr) == (1, True)
+    following = (data / "secret.key.next").read_text().strip()
+
+    # A process that started since then, and what it holds while everything is sealed anew.
+    with psycopg.connect(urls["DATABASE_URL"]):
+        running = {"COUNTERSIGN_SECRET_KEY": old, "COUNTERSIGN_OLD_SECRET_KEYS": following}
+        assert manage("shell", "-v", "0", "-c", read, **running).stdout
+        done = manage("rotate_secret")
+        assert done.returncode == 0, done.stderr
+        assert "9 values are sealed with the new secret" in done.stdout
+        assert "rotate_secret --again" in done.stdout
+        went_on = manage("shell", "-v", "0", "-c", read, **running)
+        assert json.loads(went_on.stdout) == before
+        # It still seals with the old one, which the new one reads.
+        assert manage("shell", "-v", "0", "-c", MORE, **running).returncode == 0
+        again = manage("rotate_secret", "--again")
+        assert "10 values are sealed with the present secret" in again.stdout, again.stderr
+
+        # Nothing was announced since: the next secret would be none that it knows.
+        assert manage("rotate_secret").returncode == 1
+
+    assert (data / "secret.key").read_text().strip() == following
+    assert not (data / "secret.key.next").exists()
+    (data / "secret.key.old").unlink()
+    assert output(manage, read) == before | {"token": False, "spool": []}
+    with psycopg.connect(urls["DATABASE_URL"]) as link:
+        rows = link.execute("SELECT action FROM audit_entry WHERE action LIKE 'secret.%'")
+        assert [action for (action,) in rows.fetchall()] == [
+            "secret.announced",
+            "secret.rotated",
+            "secret.resealed",
+        ]
+
+
+@pytest.mark.long
+def test_a_next_secret_of_the_environment_stands_among_the_old_ones(manage: Manage) -> None:
+    old, new = "old" * 9, "new" * 9
+    before = {"COUNTERSIGN_SECRET_KEY": old}
+    assert manage("prepare", "--only-migrate", **before).returncode == 0
+    assert "add the next one" in manage("rotate_secret", "--announce", **before).stderr
+    both = {**before, "COUNTERSIGN_OLD_SECRET_KEYS": new}
+    assert manage("rotate_secret", "--announce", **both).returncode == 0
+
+    done = manage("rotate_secret", COUNTERSIGN_SECRET_KEY=new, COUNTERSIGN_OLD_SECRET_KEYS=old)
+
+    assert done.returncode == 0, done.stderr
+    # Who still has the old one first does not turn everything back.
+    assert "belongs to the secret" in manage("rotate_secret", **both).stderr
 
 
 def test_no_sealed_column_is_forgotten() -> None:

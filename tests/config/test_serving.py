@@ -41,6 +41,7 @@ async def closed_page(stack: Stack, session: str, *, at: asyncio.Event) -> int |
         return page.close_code
 
 
+@pytest.mark.long
 async def test_stopping_closes_open_pages_and_ends_in_good_form(own_stack, alice):
     web = own_stack.web
     opened = asyncio.Event()
@@ -108,6 +109,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["web", "agents"])
 @pytest.mark.parametrize("before", [b"", HEALTH], ids=["first", "second"])
 @pytest.mark.parametrize("sent", [b"GET /heal", b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: "])
@@ -120,6 +122,7 @@ def test_half_a_head_is_not_waited_for(hasty, name, before, sent):
         assert dripped(slow).startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["web", "agents"])
 def test_a_head_in_parts_is_answered(hasty, name):
     with connection(hasty, name) as slow:

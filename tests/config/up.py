@@ -61,7 +61,7 @@ class Up:
         self.launch()
         wait_until(
             lambda: self.process.poll() is not None or self.has_greeted(),
-            # A fresh database is migrated first: 20 s, and four times that on a busy machine.
+            # A cluster and a database are made first, and the machine may be busy.
             seconds=300,
         )
         assert self.has_greeted(), self.text()
@@ -128,8 +128,12 @@ class Up:
         return psutil.Process(self.process.pid).children()
 
     def child(self, word: str) -> psutil.Process:
-        """The child of `up` itself with this word among its arguments."""
-        return next(child for child in self.own() if any(word in part for part in child.cmdline()))
+        """The child of `up` itself with this word among its arguments, once it is started."""
+        assert wait_until(lambda: bool(self._children(word)), seconds=30), word
+        return self._children(word)[0]
+
+    def _children(self, word: str) -> list[psutil.Process]:
+        return [one for one in self.own() if any(word in part for part in one.cmdline())]
 
     def is_healthy(self) -> bool:
         return all(status(port, "/healthz") == 200 for port in (self.port, self.agent_port))

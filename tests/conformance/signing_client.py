@@ -84,7 +84,7 @@ def connect(bob: User) -> None:
 async def use(server: Server) -> bool:
     """False where a person has to consent to more."""
     upstreams = Upstreams(networks=settings.UPSTREAM_NETWORKS)
-    found = await asyncio.to_thread(credential_store.current, server.pk, server.owner_id)
+    found = await asyncio.to_thread(credential_store.for_discovery, server)
     reached = connection(server, Commands()).with_credential(found.row, found.headers)
     target = Target(key=reached.key, transport="http", url=reached.url, headers=reached.headers)
     try:

@@ -38,7 +38,7 @@ def check(leg: str, scenario: str, revision: str, folder: Path, **options: str) 
         check=False,
     )
     found = list(folder.glob("**/checks.json"))
-    assert found, done.stdout + done.stderr
+    assert len(found) == 1, [*found, done.stdout + done.stderr]
     assert "CLIENT EXITED WITH ERROR" not in done.stdout, done.stdout
     checks: list[dict[str, Any]] = json.loads(found[0].read_text())
     return [(it["status"], it["id"], it.get("errorMessage", "")) for it in checks]

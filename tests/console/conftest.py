@@ -23,12 +23,6 @@ def bob(db: None) -> User:
 
 
 @pytest.fixture
-def olga(db: None) -> User:
-    """An operator."""
-    return scenery.person("olga", Role.OPERATOR)
-
-
-@pytest.fixture
 def vera(db: None) -> User:
     """A viewer: sees that calls happen and not what is in them."""
     return scenery.person("vera", Role.VIEWER)

@@ -144,6 +144,7 @@ def what_happens(person: str, method: str, page: str, argument: list[Any]) -> Ac
     return AccessAnswer.NO if answer.status_code in (403, 404) else AccessAnswer.YES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("person", PEOPLE)
 def test_it_says_what_each_page_does(house: dict[str, Any], everybody: None, person: str) -> None:
     for kind, name, key, method, page in PAGES:
@@ -181,6 +182,7 @@ def test_the_list_has_everybody_who_may_and_nobody_else(
         assert listed == able, act.key
 
 
+@pytest.mark.long
 def test_the_reasons_name_role_tag_and_owner(house: dict[str, Any], everybody: None) -> None:
     def reasons(person: str, kind: str, name: str, key: str) -> str:
         return " ".join(explained(person, kind, name, key).reasons)
@@ -211,6 +213,7 @@ def may_vote(person: str, approval: Approval) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_whoever_votes_on_a_pending_call_is_who_it_says(
     house: dict[str, Any], everybody: None, alice: User, bob: User
 ) -> None:
@@ -291,6 +294,7 @@ def test_others_ask_about_themselves_alone(house: dict[str, Any], bob: User, ali
     assert client.get("/access/service-accounts/robot/").status_code == 403
 
 
+@pytest.mark.long
 def test_nobody_learns_of_an_object_that_they_may_not_see(
     house: dict[str, Any], alice: User, mallory: User
 ) -> None:
@@ -302,6 +306,7 @@ def test_nobody_learns_of_an_object_that_they_may_not_see(
     assert "scout" not in unknown
 
 
+@pytest.mark.long
 def test_rules_of_a_tool_are_shown_to_whoever_may_see_rules(
     house: dict[str, Any], ada: User, vera: User, alice: User
 ) -> None:
@@ -338,6 +343,7 @@ def test_custom_roles_are_named_to_whoever_may_see_roles(
     assert "Roles that have it: Operator, Payments." in signed_in(ines).get(change).text
 
 
+@pytest.mark.long
 def test_an_auditor_finds_an_act_an_object_and_a_user(
     house: dict[str, Any], everybody: None, ines: User
 ) -> None:
@@ -362,8 +368,9 @@ def test_an_auditor_finds_an_act_an_object_and_a_user(
     assert "For some tags" in read(person="cleo")
 
 
+@pytest.mark.long
 def test_a_service_account_is_explained_by_its_tokens(ada: User, ines: User, bob: User) -> None:
-    scopes = ["registry.view_server"]
+    scopes = ["registry.view_server", "calls.view_call"]
     account = service_accounts.create("robot", purpose="Reports", scopes=scopes, by=ada)
     client = signed_in(ines)
 
@@ -372,7 +379,11 @@ def test_a_service_account_is_explained_by_its_tokens(ada: User, ines: User, bob
 
     assert "It has no valid token." in read()
     service_accounts.issue_token(account, by=ada)
-    assert "By a token of “ada”, who has the permission." in read()
+    shown = read()
+    # Once, above all that it opens.
+    assert shown.count("By a token of “ada”, who has the permission.") == 1
+    assert "View servers" in shown
+    assert "View calls" in shown
     assert "robot" in client.get("/access/", {"act": scopes[0]}).text
     ada.groups.clear()
     assert "does not have the permission now" in read()
@@ -380,6 +391,7 @@ def test_a_service_account_is_explained_by_its_tokens(ada: User, ines: User, bob
     assert "The account is disabled." in read()
 
 
+@pytest.mark.long
 def test_two_thousand_users_take_no_more_queries(
     cleaner: Cleaner, house: dict[str, Any], everybody: None, ines: User
 ) -> None:

@@ -153,6 +153,7 @@ def test_a_sign_off_is_an_entry_with_the_digest_of_the_file(
     assert "Access is the same now." in page
 
 
+@pytest.mark.long
 def test_use_changes_no_digest_and_a_given_role_does(
     ada: User, vera: User, as_ines: Client
 ) -> None:
@@ -208,6 +209,7 @@ def test_a_name_is_no_formula_in_a_spreadsheet(as_ines: Client) -> None:
     assert "'@sum" in [row["name"] for row in rows(as_ines)]
 
 
+@pytest.mark.long
 def test_more_users_take_no_more_queries_and_come_by_pages(as_ines: Client) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as asked:

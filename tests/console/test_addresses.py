@@ -50,6 +50,7 @@ def root(scout: Agent) -> User:
     return made
 
 
+@pytest.mark.long
 def test_a_nul_in_an_address_is_no_error_of_ours(root: User) -> None:
     client = Client(raise_request_exception=False)
     client.force_login(root)
@@ -66,6 +67,7 @@ def test_a_nul_in_an_address_is_no_error_of_ours(root: User) -> None:
     assert answers["get /tools/%00/"] == 400
 
 
+@pytest.mark.long
 def test_nobody_with_a_narrow_role_gets_further(vera: User) -> None:
     """Where what the address names decides who may, it is looked for first."""
     client = Client(raise_request_exception=False)

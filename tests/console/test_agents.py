@@ -88,6 +88,7 @@ def test_a_stranger_is_asked_to_sign_in(client: Client, scout: Agent) -> None:
         assert response["Location"].startswith(reverse("accounts:sign_in"))
 
 
+@pytest.mark.long
 def test_an_agent_is_made_and_recorded(as_ada: Client, bob: User) -> None:
     given = {"name": "helper", "owner": bob.pk}
 
@@ -128,6 +129,7 @@ def test_others_make_no_agents_and_switch_none(
     assert scout.enabled
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["ada", "olga", "bob"])
 def test_a_token_is_shown_once_and_opens_the_door(
     client: Client, request: pytest.FixtureRequest, scout: Agent, name: str
@@ -210,6 +212,46 @@ def test_a_token_is_replaced_by_one_that_lasts_as_long(
     # Both open doors until then.
     assert look_up(old) is not None
     assert Entry.objects.filter(action="token.rotated").count() == 1
+
+
+def test_a_limited_token_says_so_and_its_replacement_is_limited_too(
+    client: Client, bob: User, scout: Agent
+) -> None:
+    client.force_login(bob)
+    issue = reverse("accounts:issue_token", args=["scout"])
+    given = {"days": 30, "toolsets": "desk, office", "reads_only": "1"}
+
+    client.post(issue, given)
+
+    token = AgentToken.objects.get()
+    assert (token.toolsets, token.reads_only) == (["desk", "office"], True)
+    details = Entry.objects.get(action="token.issued").details
+    assert (details["toolsets"], details["reads_only"]) == (["desk", "office"], True)
+    services.note_used({token.pk: "2001:db8:1:2:3::4"})
+    page = client.get(reverse("accounts:agent", args=["scout"])).text
+    assert "Opens only desk, office" in page
+    assert "from 2001:db8:1:2::/64" in page
+    client.post(reverse("accounts:rotate_token", args=["scout", token.public_id]))
+    new = AgentToken.objects.exclude(pk=token.pk).get()
+    assert (new.toolsets, new.reads_only) == (["desk", "office"], True)
+
+
+def test_a_toolset_of_a_token_has_a_name(client: Client, bob: User, scout: Agent) -> None:
+    client.force_login(bob)
+
+    page = client.post(
+        reverse("accounts:issue_token", args=["scout"]), {"days": 30, "toolsets": "desk/rec"}
+    )
+
+    assert page.context["form"].errors["toolsets"]
+    assert not AgentToken.objects.exists()
+
+
+def test_the_command_issues_limited_tokens(scout: Agent) -> None:
+    call_command("issue_token", "scout", "--toolset", "desk", "--toolset", "b", "--read-only")
+
+    token = AgentToken.objects.get()
+    assert (token.toolsets, token.reads_only) == (["b", "desk"], True)
 
 
 def test_a_revoked_token_is_not_replaced(client: Client, bob: User, scout: Agent) -> None:

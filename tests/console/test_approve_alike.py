@@ -80,6 +80,7 @@ def fingerprint(call_id: UUID) -> str:
     return Call.objects.get(pk=call_id).fingerprint
 
 
+@pytest.mark.long
 def test_alike_calls_are_approved_each_with_its_own_vote_and_entry(
     as_alice: Client, alice: User, three: list[UUID]
 ) -> None:
@@ -115,6 +116,7 @@ def test_what_differs_is_a_table_and_what_is_equal_is_listed_once(
     assert "Everything that their cards show is equal" in page
 
 
+@pytest.mark.long
 def test_nested_arguments_are_named_with_what_is_around_them(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -165,6 +167,7 @@ def test_what_is_left_to_defaults_is_shown_where_every_argument_differs(
     assert re.search(r"Not given: all \( ?default true ?\)", plain(look(as_alice, calls)))
 
 
+@pytest.mark.long
 def test_where_others_have_to_vote_the_votes_are_counted(
     as_alice: Client, alice: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -183,6 +186,7 @@ def test_where_others_have_to_vote_the_votes_are_counted(
     assert states(calls) == [State.QUEUED] * 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "label", ["Agent", "Tool", "Rule", "Needed", "Names and types of arguments", "Risk"]
 )
@@ -226,6 +230,7 @@ def test_calls_that_differ_in_anything_else_are_not_approved_together(
     assert states([one, other]) == [State.HELD] * 2
 
 
+@pytest.mark.long
 def test_calls_that_need_a_look_of_their_own_are_left_out_and_named(
     as_alice: Client, alice: User, bob: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -271,6 +276,7 @@ def test_ones_own_call_is_left_out(client: Client, bob: User, three: list[UUID])
     assert states(three) == [State.HELD] * 3
 
 
+@pytest.mark.long
 def test_what_changed_since_it_was_shown_is_left_out_and_named(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -301,6 +307,7 @@ def test_what_changed_since_it_was_shown_is_left_out_and_named(
     assert list(votes) == [kept]
 
 
+@pytest.mark.long
 def test_a_changed_definition_supersedes_instead(
     as_alice: Client, olga: User, send_mail: Tool, three: list[UUID]
 ) -> None:
@@ -316,6 +323,7 @@ def test_a_changed_definition_supersedes_instead(
     assert State.QUEUED not in states(three)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("forge", ["digest", "basis", "unknown", "nonsense"])
 def test_forged_calls_are_not_approved(as_alice: Client, three: list[UUID], forge: str) -> None:
     first, *_rest = posted(look(as_alice, three))
@@ -333,6 +341,7 @@ def test_forged_calls_are_not_approved(as_alice: Client, three: list[UUID], forg
     assert states(three) == [State.HELD] * 3
 
 
+@pytest.mark.long
 def test_only_so_many_at_once(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
     calls = hold(scout, send_mail, MOST + 1)
 
@@ -344,6 +353,7 @@ def test_only_so_many_at_once(as_alice: Client, scout: Agent, send_mail: Tool) -
     assert states(calls) == [State.QUEUED] * MOST + [State.HELD]
 
 
+@pytest.mark.long
 def test_looking_decides_nothing_and_asks_the_database_the_same_for_any_number(
     as_alice: Client, scout: Agent, send_mail: Tool, django_assert_max_num_queries: Any
 ) -> None:
@@ -395,6 +405,7 @@ def signed(client: Client, calls: list[str], device: Device) -> dict[str, str]:
     return {"ticket": offered["ticket"], "answer": device.get(offered["publicKey"])}
 
 
+@pytest.mark.long
 def test_one_passkey_signs_a_statement_that_names_each_call(
     as_alice: Client, alice: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -421,6 +432,7 @@ def test_one_passkey_signs_a_statement_that_names_each_call(
     assert "1 proofs checked: 1 by passkey" in out.getvalue()
 
 
+@pytest.mark.long
 def test_a_session_alone_does_not_approve_them(
     as_alice: Client, alice: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -444,6 +456,7 @@ def test_a_session_alone_does_not_approve_them(
     assert states(calls) == [State.QUEUED] * 2
 
 
+@pytest.mark.long
 def test_what_cannot_be_confirmed_is_left_out_by_name(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -462,6 +475,7 @@ def test_what_cannot_be_confirmed_is_left_out_by_name(
     assert refused.status_code == 403
 
 
+@pytest.mark.long
 def test_one_code_confirms_all_of_them(
     as_alice: Client, alice: User, scout: Agent, send_mail: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -478,6 +492,7 @@ def test_one_code_confirms_all_of_them(
     assert {vote.step_up for vote in Vote.objects.all()} == {"totp"}
 
 
+@pytest.mark.long
 def test_a_call_that_changed_after_it_was_signed_is_left_out_of_the_signed(
     as_alice: Client, alice: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -493,6 +508,7 @@ def test_a_call_that_changed_after_it_was_signed_is_left_out_of_the_signed(
     assert states(calls) == [State.WITHDRAWN, State.QUEUED]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["another call", "another digest", "name", "twice"])
 def test_the_database_takes_no_vote_that_the_proof_does_not_name(
     as_alice: Client, alice: User, scout: Agent, send_mail: Tool, change: str

@@ -41,6 +41,7 @@ def found(client: Client, text: str, **more: str) -> set[UUID | None]:
     return {entry.call_id for entry in page.context["page"].rows}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text", ["天气", "构化", "气", "结构化天气", "FIGURES", "igur", "q3 figures: "]
 )
@@ -63,6 +64,7 @@ def test_what_an_agent_wrote_in_escapes_is_found(
     assert found(as_ines, "天气") == {call_id}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", ["", "call"])
 @pytest.mark.parametrize(("name", "value"), [("LOOK", 2), ("LONGEST_S", -1)])
 def test_a_page_says_how_far_it_looked_and_goes_on_from_there(
@@ -90,6 +92,7 @@ def test_a_page_says_how_far_it_looked_and_goes_on_from_there(
     assert len(seen) == 3
 
 
+@pytest.mark.long
 def test_pages_of_what_was_found_follow_each_other(
     as_ines: Client, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,13 +60,13 @@ def test_each_step_shows_its_exact_time_in_the_readers_zone(
     User.objects.filter(pk=alice.pk).update(time_zone="Asia/Tokyo")
     at = [entry.at + timedelta(hours=9) for entry in Entry.objects.of_call(held).order_by("pk")]
 
-    timeline = page(as_alice, held).split('id="call-timeline"')[1].split("</ol>")[0]
+    timeline = page(as_alice, held).split('id="call-timeline"')[1]
 
     shown = re.findall(
         r'<time class="at"[^>]*>\d+ \w+, ([\d:]+)</time> <time class="when"', timeline
     )
     assert set(shown) == {f"{one:%H:%M:%S}" for one in at}
-    assert len(shown) == timeline.count("<li")
+    assert len(shown) == timeline.count('<li class="moment"')
 
 
 def test_arguments_are_the_bytes_that_were_asked(as_alice: Client, held: UUID) -> None:
@@ -250,6 +250,7 @@ def test_cells_of_json_tables_are_counted_whether_filled_or_not() -> None:
     assert sum(cells) <= MAX_NODES
 
 
+@pytest.mark.long
 def test_lines_of_a_long_text_are_found(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
     lines = [f"line {n} of the log" for n in range(400)] + ["An <b>Error</b>: " + "x" * 900]
     call_id = ended(scout, send_mail, {"content": [{"type": "text", "text": "\n".join(lines)}]})
@@ -267,6 +268,7 @@ def test_lines_of_a_long_text_are_found(as_alice: Client, scout: Agent, send_mai
     assert "Find in this text" not in page(as_alice, short)
 
 
+@pytest.mark.long
 def test_what_was_read_is_shown_by_what_each_piece_is(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -328,6 +330,7 @@ def test_a_prompts_messages_are_shown_with_who_says_them(
     assert as_alice.get(reverse("calls:piece", args=[call_id, 3])).content == png()
 
 
+@pytest.mark.long
 def test_structured_rows_are_a_table(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
     days = [{"day": "Mon", "high": 11}, {"day": "Tue", "sky": "rain"}]
     text = page(as_alice, ended(scout, send_mail, {"structuredContent": {"days": days}}))
@@ -374,6 +377,7 @@ def test_records_deep_in_a_tree_are_a_table(
     assert 'mono">more</span>' in text
 
 
+@pytest.mark.long
 def test_a_tree_without_end_is_cut_and_says_so(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -387,6 +391,7 @@ def test_a_tree_without_end_is_cut_and_says_so(
         assert "more: the download has all" in text
 
 
+@pytest.mark.long
 def test_a_resources_bytes_are_for_downloading_whatever_they_call_themselves(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -401,6 +406,7 @@ def test_a_resources_bytes_are_for_downloading_whatever_they_call_themselves(
     assert "Download the file" in page(as_alice, call_id)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "item",
     [
@@ -420,6 +426,7 @@ def test_what_a_browser_might_run_is_never_served(
     assert as_alice.get(reverse("calls:detail", args=[call_id])).status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("result", [[], "text", {"content": "none"}, {"content": None}, 7, {}])
 def test_an_odd_result_is_still_shown(
     as_alice: Client, scout: Agent, send_mail: Tool, result: object
@@ -475,6 +482,7 @@ def progressing(client: Client, scout: Agent, tool: Tool, **said: Any) -> str:
     return found[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("done", "total", "percent"),
     [
@@ -504,14 +512,15 @@ def test_absurd_progress_is_drawn_and_said_in_figures_that_make_sense(
     assert max(len(word) for word in re.sub("<[^>]*>", "", text).split()) < 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rate", "says"),
     [
-        (0.1, "18 of 30 · 0.1 a second · about 2 min left"),
-        (4.0, "18 of 30 · 4 a second · about 3 s left"),
+        (0.1, "18 of 30&nbsp;· 0.1 a second&nbsp;· about 2 min left"),
+        (4.0, "18 of 30&nbsp;· 4 a second&nbsp;· about 3 s left"),
         (1e-9, "18 of 30<"),
         (None, "18 of 30<"),
-        (100.0, "18 of 30 · 100 a second<"),
+        (100.0, "18 of 30&nbsp;· 100 a second<"),
     ],
 )
 def test_rate_and_time_left_are_said_where_they_say_something(
@@ -548,6 +557,7 @@ def shown(client: Client, **filters: str) -> list[UUID]:
     return [call.pk for call in response.context["page"].rows]
 
 
+@pytest.mark.long
 def test_filters_find_calls(as_alice: Client, scout: Agent, send_mail: Tool, held: UUID) -> None:
     done = ended(scout, send_mail, {"content": []})
 
@@ -559,6 +569,54 @@ def test_filters_find_calls(as_alice: Client, scout: Agent, send_mail: Tool, hel
     assert shown(as_alice, state="no such state") == [done, held]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("language", "blocked", "invalid"),
+    [("en", "Blocked by policy", "Invalid request"), ("zh-hans", "被策略拦截", "请求无效")],
+)
+def test_blocked_and_invalid_are_two_states_everywhere(
+    client: Client,
+    ines: User,
+    scout: Agent,
+    send_mail: Tool,
+    language: str,
+    blocked: str,
+    invalid: str,
+) -> None:
+    User.objects.filter(pk=ines.pk).update(language=language)
+    client.force_login(ines)
+    client.cookies["django_language"] = language
+    words = {State.REFUSED: (blocked, invalid), State.INVALID: (invalid, blocked)}
+    effects = {State.REFUSED: "deny", State.INVALID: ""}
+    refusals = {State.REFUSED: "policy", State.INVALID: "invalid"}
+    for state, (word, other) in words.items():
+        details = {"refusal": refusals[state]}
+        made = {"effect": effects[state], "reason": "No.", "details": details}
+        call_id = scenery.call(scout, send_mail, {}, state, **made)
+
+        [row] = client.get(reverse("calls:list"), {"state": state}).context["page"].rows
+        shown = client.get(reverse("calls:list"), {"state": state}).text
+        text = page(client, call_id)
+        report = client.get(reverse("audit:report"), {"state": state}).text
+        steps = client.get(reverse("audit:list"), {"state": state}).text
+
+        assert row.pk == call_id
+        assert f"</svg>{word}" in shown
+        assert f"</svg>{other}" not in shown
+        assert f"</svg>{word}" in text
+        assert f"<strong>{word}" in text
+        assert f"<strong>{other}" not in text
+        assert "No." in text.partition('id="call-result"')[2].partition("</section>")[0]
+        assert word in report
+        # As choices of their filters both are there.
+        assert other not in report.partition("<h2")[2]
+        assert word in steps.rpartition("<table")[2]
+        assert other not in steps.rpartition("<table")[2]
+    legend = {str(label) for _name, label in client.get("/overview/").context["chart"].legend}
+    assert invalid in legend
+
+
+@pytest.mark.long
 def test_calls_of_a_range_and_from_the_oldest_on(
     as_alice: Client,
     scout: Agent,
@@ -595,6 +653,7 @@ def test_a_list_that_is_open_learns_of_changes(
     assert str(newer) not in text
 
 
+@pytest.mark.long
 def test_an_operator_cancels_a_queued_call(
     client: Client, olga: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -627,6 +686,7 @@ def write_down(client: Client, call_id: UUID, **found: str) -> str:
     ).text
 
 
+@pytest.mark.long
 def test_an_operator_writes_down_how_a_lost_call_ended(
     client: Client, olga: User, lost: UUID
 ) -> None:
@@ -640,6 +700,7 @@ def test_an_operator_writes_down_how_a_lost_call_ended(
     assert "no longer" in write_down(client, lost)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("found", [{"executed": "perhaps"}, {"note": " "}])
 def test_what_was_found_must_be_said(
     client: Client, olga: User, lost: UUID, found: dict[str, str]
@@ -669,6 +730,7 @@ def test_a_calls_page_shows_what_its_agent_did_beside_it(
     assert "retry" in text
 
 
+@pytest.mark.long
 def test_a_call_is_copied_as_a_command_that_hides_nothing(
     as_alice: Client, scout: Agent, send_mail: Tool, vera: User
 ) -> None:

@@ -46,6 +46,7 @@ def walk(client: Client, direction: str, **filters: str) -> list[UUID]:
         given = {**filters, "beyond" if direction == "next" else "back": key}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("order", "down"), [("slowest", True), ("fastest", False)])
 def test_calls_are_paged_by_duration_in_both_directions(
     as_alice: Client, scout: Agent, send_mail: Tool, held: UUID, order: str, down: bool
@@ -117,6 +118,7 @@ def test_the_heads_say_which_columns_sort_and_how(
     assert heads(page)["Tool"] == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "filters", [{"agent": "scout"}, {"tool": "mailer.send_mail"}, {"state": "succeeded"}]
 )
@@ -149,6 +151,7 @@ def test_p95_is_of_the_tools_newest_calls_that_were_sent(
     assert "p95 is of the tool’s newest 200 calls." in text
 
 
+@pytest.mark.long
 def test_any_order_asks_little_of_the_database(
     as_alice: Client, scout: Agent, send_mail: Tool, django_assert_max_num_queries: Any
 ) -> None:

@@ -36,12 +36,6 @@ def add(calculator: Server) -> Tool:
     return calculator.tools.for_catalogue().get()
 
 
-@pytest.fixture
-def as_olga(client: Client, olga: User) -> Client:
-    client.force_login(olga)
-    return client
-
-
 def found(client: Client, **filters: str) -> set[str]:
     page = client.get(reverse("registry:catalogue"), filters)
     return {tool.exposed_name for tool in page.context["page"].rows}
@@ -53,6 +47,7 @@ def publish(client: Client, tool: Tool, digest: str = ""):
     return client.post(address, data, follow=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("filters", "names"),
     [
@@ -76,6 +71,7 @@ def test_filters_find(
     assert found(as_olga, **filters) == names
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", ["天气", "气", "结构化天气", "构化"])
 def test_a_word_within_a_name_without_spaces_is_found(
     as_olga: Client, olga: User, asked: str
@@ -85,6 +81,7 @@ def test_a_word_within_a_name_without_spaces_is_found(
     assert found(as_olga, q=asked) == {"sky.report"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("asked", "tools"),
     [
@@ -112,6 +109,7 @@ def test_nothing_found_says_what_to_do(as_olga: Client, mailer: Server) -> None:
     assert "Show every tool" in page
 
 
+@pytest.mark.long
 def test_pages_go_on_where_the_last_one_ended_and_back(as_olga: Client, olga: User) -> None:
     tools = [{**scenery.ADD, "name": f"tool_{n:03}"} for n in range(120)]
     scenery.server("many", olga, *tools)
@@ -212,6 +210,7 @@ def test_what_changed_since_it_was_read_is_not_published(as_olga: Client, add: T
     assert "look at it again" in page
 
 
+@pytest.mark.long
 def test_publishing_twice_says_so(as_olga: Client, add: Tool) -> None:
     publish(as_olga, add)
 
@@ -256,6 +255,7 @@ def test_what_is_not_there_is_not_found(as_olga: Client, add: Tool, address: str
     assert "Page not found" in response.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("typed", ["sned_mail", "recipent mail", "subjct", "proirity", "mial send"])
 def test_a_mistyped_word_finds_what_is_nearly_called_so(
     as_olga: Client, mailer: Server, add: Tool, typed: str
@@ -275,6 +275,7 @@ def test_the_best_fit_stands_first(as_olga: Client, olga: User) -> None:
     assert [tool.exposed_name for tool in page.rows] == ["zoo.mail", "zoo.a_first"]
 
 
+@pytest.mark.long
 def test_pages_of_a_search_follow_one_another(as_olga: Client, olga: User) -> None:
     scenery.server("many", olga, *[{**scenery.ADD, "name": f"sum_{n:03}"} for n in range(60)])
     address = reverse("registry:catalogue")
@@ -313,6 +314,7 @@ def counts(client: Client, **filters: str) -> dict[tuple[str, str], int | None]:
     return {(one.name, choice.value): choice.count for one in facets for choice in one.choices}
 
 
+@pytest.mark.long
 def test_facets_count_what_each_choice_leaves(as_olga: Client, olga: User, add: Tool) -> None:
     mailer = scenery.server("mailer", olga, scenery.SEND, {**scenery.ADD, "name": "sum"})
     office = Toolset.objects.create(slug="office")
@@ -345,7 +347,7 @@ def test_facets_count_what_each_choice_leaves(as_olga: Client, olga: User, add: 
     page = as_olga.get(reverse("registry:catalogue"), {"toolset": "office", "server": "mailer"})
     assert [tool.name for tool in page.context["page"].rows] == ["send_mail", "sum"]
     assert page.text.count("toolsets: office") == 2
-    assert "Owner olga · no use measured yet" in page.text
+    assert "Owner olga&nbsp;· no use measured yet" in page.text
 
 
 @pytest.mark.long
@@ -371,6 +373,7 @@ def test_each_filter_leaves_as_many_tools_as_its_facet_counts(
             assert n == len(left), (filters, facet, choice)
 
 
+@pytest.mark.long
 def test_methods_of_resources_are_apart_from_tools(as_olga: Client, olga: User) -> None:
     read = {**scenery.ADD, "name": "resources/read"}
     scenery.server("library", olga, read, {**scenery.ADD, "name": "sum"})
@@ -401,6 +404,7 @@ def facet_of(client: Client, **filters: str) -> facets.Facet:
     return found
 
 
+@pytest.mark.long
 def test_a_facet_shows_its_most_frequent_choices(
     as_olga: Client, many_servers: list[str], send_mail: Tool, add: Tool
 ) -> None:
@@ -415,6 +419,7 @@ def test_a_facet_shows_its_most_frequent_choices(
     assert len(facet.choices) == facets.SHOWN
 
 
+@pytest.mark.long
 def test_all_choices_of_a_facet_are_searched(
     as_olga: Client, many_servers: list[str], send_mail: Tool
 ) -> None:
@@ -453,6 +458,7 @@ def test_states_are_called_in_filters_as_everywhere(as_olga: Client, mailer: Ser
     assert "Needs review" in page
 
 
+@pytest.mark.long
 def test_what_was_used_lately_is_found(
     as_olga: Client, scout: Agent, send_mail: Tool, add: Tool
 ) -> None:
@@ -473,6 +479,7 @@ def test_facets_are_links_that_keep_the_others(as_olga: Client, mailer: Server) 
     assert '?q=mail"' in page
 
 
+@pytest.mark.long
 def test_a_tool_is_found_by_its_tag_until_it_is_taken_away(
     as_olga: Client, send_mail: Tool
 ) -> None:
@@ -518,6 +525,55 @@ def test_a_handling_that_cannot_be_is_said(
     assert not Entry.objects.filter(action="tool.handling_set").exists()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("form", "given", "said", "kept"),
+    [
+        (
+            "set_handling",
+            {"mode": "background", "timeout_s": "90000", "repeats": "guard"},
+            "1 to 86400 seconds",
+            ('value="90000"', '<option value="background" selected>'),
+        ),
+        (
+            "set_results",
+            {"result_patterns": "mine: (", "result_hosts": "a.org", "result_secrets": "on"},
+            "cannot be used",
+            ("mine: (</textarea>", 'value="a.org"', 'id="id_result_secrets" checked'),
+        ),
+        (
+            "set_labels",
+            {"label_untrusted": "no", "label_sink": "perhaps"},
+            "is not one of the available",
+            ('<option value="no" selected>',),
+        ),
+    ],
+)
+def test_a_form_that_cannot_be_saved_comes_back_open_and_as_it_was_sent(
+    as_olga: Client,
+    mailer: Server,
+    form: str,
+    given: dict[str, str],
+    said: str,
+    kept: tuple[str, ...],
+) -> None:
+    address = reverse("registry:tool", args=["mailer.send_mail"])
+    there = reverse(f"registry:{form}", args=["mailer.send_mail"])
+
+    page = as_olga.post(there, given).text
+
+    (shown,) = [part for part in page.split("<details open")[1:] if there in part]
+    shown = shown.split("</details>")[0]
+    assert said in shown
+    assert all(one in shown for one in kept)
+    # A choice of theme or language comes back to the page.
+    assert f'name="next" value="{address}"' in page
+    assert f'value="{there}"' not in page
+    assert not Entry.objects.filter(action__endswith="_set").exists()
+    assert "<details open" not in as_olga.get(address).text
+
+
+@pytest.mark.long
 def test_others_do_not_say_how_calls_are_handled(
     client: Client, vera: User, mailer: Server
 ) -> None:
@@ -531,6 +587,7 @@ def test_others_do_not_say_how_calls_are_handled(
     assert client.post(address, {"mode": "auto"}).status_code == 403
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tags", ["no/slashes", "x" * 33, " ".join(f"t{n}" for n in range(13))])
 def test_an_odd_tag_is_refused_in_words(as_olga: Client, send_mail: Tool, tags: str) -> None:
     address = reverse("registry:tag_tool", args=["mailer.send_mail"])
@@ -549,6 +606,7 @@ def test_only_operators_tag(client: Client, vera: User, send_mail: Tool) -> None
     assert client.get(address).status_code == 405
 
 
+@pytest.mark.long
 def test_what_changed_between_versions_is_said_part_by_part(
     as_olga: Client, mailer: Server
 ) -> None:
@@ -567,6 +625,7 @@ def test_what_changed_between_versions_is_said_part_by_part(
     assert "\u200b" not in page.text
 
 
+@pytest.mark.long
 def test_any_two_versions_are_compared(as_olga: Client, mailer: Server) -> None:
     for text in ("Two.", "Three."):
         scenery.see(mailer, {**scenery.SEND, "description": text})
@@ -593,6 +652,7 @@ SUSPENDED = 'data-state="suspended"'
 LISTS = ("registry:servers", "accounts:agents")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("everything", [True, False])
 def test_a_suspended_server_and_agent_say_so_first(
     client: Client, mailer: Server, scout: Agent, everything: bool
@@ -663,6 +723,7 @@ def test_a_servers_recent_errors_are_listed(
     assert "The server hung up." in page.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["calls:usage", "calls:of_tool", "registry:tool_versions"])
 def test_whoever_may_see_nothing_sees_no_tab(
     client: Client, mallory: User, send_mail: Tool, name: str
@@ -680,6 +741,7 @@ def test_tools_stand_under_their_servers(as_olga: Client, add: Tool, send_mail: 
     assert '<input type="hidden" name="group" value="server">' in page
 
 
+@pytest.mark.long
 def test_before_the_first_measuring_nothing_is_said_of_use(as_olga: Client, add: Tool) -> None:
     page = as_olga.get(reverse("registry:catalogue"))
 
@@ -688,6 +750,7 @@ def test_before_the_first_measuring_nothing_is_said_of_use(as_olga: Client, add:
     assert "Not used" in as_olga.get(reverse("registry:catalogue"), {"used": "no"}).text
 
 
+@pytest.mark.long
 def test_the_notice_counts_changed_tools_as_the_facet_does(
     as_olga: Client, mailer: Server, add: Tool
 ) -> None:

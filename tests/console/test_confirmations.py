@@ -111,6 +111,7 @@ def test_revoking_a_token_says_whether_the_agent_has_another(
     assert "it cannot connect without one" not in page
 
 
+@pytest.mark.long
 def test_disabling_a_server_says_who_loses_what(olga: User, held: UUID, mailer: Server) -> None:
     client = signed_in(olga)
     there = reverse("approvals:disable_server", args=["mailer"])
@@ -128,6 +129,7 @@ def test_disabling_a_server_says_who_loses_what(olga: User, held: UUID, mailer: 
     assert client.get(there).status_code == 302
 
 
+@pytest.mark.long
 def test_disabling_a_person_says_what_of_theirs_ends(
     ada: User, bob: User, held: UUID, token: AgentToken
 ) -> None:
@@ -177,6 +179,7 @@ def test_a_stop_without_a_reason_is_asked_for_it_again(olga: User, scout: Agent)
     assert not Freeze.objects.exists()
 
 
+@pytest.mark.long
 def test_everything_is_chosen_by_nobody_but_the_person(olga: User) -> None:
     client = signed_in(olga)
     form = client.get(reverse("approvals:freezes")).text
@@ -204,6 +207,7 @@ def test_removing_a_rule_says_what_it_covers(ada: User, held: UUID) -> None:
     assert "<html" not in piece
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["alice", "ines", "vera", "mallory"])
 def test_who_may_not_do_it_does_not_see_what_it_would_do(
     request: pytest.FixtureRequest, name: str, token: AgentToken, mailer: Server, bob: User

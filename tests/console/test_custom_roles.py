@@ -81,6 +81,7 @@ def test_a_role_holds_everywhere_without_tags(
     assert (disable(client, payments), disable(client, people)) == (302, 302)
 
 
+@pytest.mark.long
 def test_a_role_with_tags_changes_what_bears_one_and_nothing_else(
     ada: User, mallory: User, payments: Server, people: Server
 ) -> None:
@@ -104,6 +105,7 @@ def test_a_tag_that_is_taken_away_takes_effect_at_once(
     assert disable(client, payments) == 403
 
 
+@pytest.mark.long
 def test_no_request_about_many_things_is_covered(
     ada: User, mallory: User, payments: Server
 ) -> None:
@@ -143,6 +145,7 @@ def test_a_permission_for_toolsets_is_none_on_the_page_of_an_agent(
     assert client.post("/agents/scout/toolsets/", {"toolset": "1"}).status_code == 403
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("server_tags", "agent_tags", "reads"),
     [
@@ -287,6 +290,7 @@ def test_a_role_that_somebody_retires_meanwhile_is_not_changed(ada: User) -> Non
     assert not role.group.permissions.exists()
 
 
+@pytest.mark.long
 def test_a_role_that_was_asked_for_is_retired_after_the_answer(ada: User, mallory: User) -> None:
     eve = scenery.person("eve", Role.ADMINISTRATOR)
     role = make(ada, "approvals.decide_approval")

@@ -41,11 +41,12 @@ def test_what_was_decided_is_counted_with_the_time_it_took(
     assert sum(step.counts.calls for step in shown.steps) == 3
     assert shown.durations.p95 >= shown.durations.p50 >= 0
     assert 'data-outcome="denied"' in response.text
-    assert "Time to decide" in response.text
+    assert "Time from request to vote, p50" in response.text
     assert len(asked) <= QUERIES_MAX
     assert address in as_alice.get("/profile/").text
 
 
+@pytest.mark.long
 def test_others_decisions_are_for_those_who_see_users(
     client: Client, alice: User, ines: User, vera: User, decided: None
 ) -> None:

@@ -25,6 +25,7 @@ def as_olga(client: Client, olga: User, mailer: Server) -> Client:
     return client
 
 
+@pytest.mark.long
 def test_it_is_gone_from_everywhere_but_the_record(
     as_olga: Client, mailer: Server, send_mail: Tool, scout: Agent
 ) -> None:
@@ -64,6 +65,7 @@ def test_it_is_refused_while_calls_are_open(as_olga: Client, held: UUID, mailer:
     assert not Entry.objects.filter(action="server.deleted").exists()
 
 
+@pytest.mark.long
 def test_it_does_not_come_back(as_olga: Client, mailer: Server, olga: User) -> None:
     as_olga.post(DELETE)
 

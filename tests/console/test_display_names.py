@@ -1,17 +1,22 @@
 """Display names of people on every page that says who did something: never without the username."""
 
 import re
+from datetime import time, timedelta
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals import services
-from approvals.models import Approval
+from approvals import delegations, services
+from approvals.models import Approval, Delegation
 from audit.models import Entry
 from calls.record.states import State
+from notifications import schedules
+from notifications.cursor import read_entries
+from notifications.models import EntryCursor, MailRecipient, OnCallOverride, OnCallSchedule
 from policies.thresholds import Threshold
 from registry.models import Tool
 from tests.console import scenery
@@ -47,6 +52,7 @@ def read(client: Client, address: str, person: User) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text))
 
 
+@pytest.mark.long
 def test_the_queue_and_the_card_name_people_by_both(
     client: Client, voted: Approval, carol: User
 ) -> None:
@@ -54,10 +60,11 @@ def test_the_queue_and_the_card_name_people_by_both(
 
     assert f"scout for {BOB}" in page
     assert f"scout, for {BOB}, requests" in page
-    assert re.search(rf"approved\s*{re.escape(ALICE)}", page)
+    assert re.search(rf"Approved\s*{re.escape(ALICE)}", page)
     assert "May still vote: carol" in page
 
 
+@pytest.mark.long
 def test_the_call_and_the_list_of_calls(client: Client, voted: Approval, carol: User) -> None:
     call = read(client, reverse("calls:detail", args=[voted.pk]), carol)
 
@@ -66,6 +73,51 @@ def test_the_call_and_the_list_of_calls(client: Client, voted: Approval, carol: 
     assert BOB in read(client, reverse("calls:list"), carol)
 
 
+@pytest.mark.long
+def test_who_was_notified_and_who_votes_for_whom(
+    client: Client, scout: Agent, send_mail: Tool, alice: User, carol: User
+) -> None:
+    MailRecipient.objects.create(
+        person=alice, address="alice@example.org", confirmed_at=timezone.now()
+    )
+    begins = timezone.now() - timedelta(hours=1)
+    ends = begins + timedelta(days=1)
+    given = Delegation(delegator=alice, delegate=carol, begins_at=begins, ends_at=ends)
+    given.asks_both = True
+    delegations.make(given)
+    EntryCursor.objects.all().delete()
+    read_entries()
+    held = scenery.call(scout, send_mail, scenery.MAIL, State.HELD, thresholds=(Threshold(2),))
+    read_entries()
+    approval = Approval.objects.for_queue().get(pk=held)
+    services.vote(approval, by=carol, approve=True, seen_digest=approval.call.call_digest)
+
+    notified = read(client, reverse("notifications:notified", args=[held]), carol)
+    card = read(client, reverse("approvals:detail", args=[held]), carol)
+
+    assert ALICE in notified
+    assert f"for {ALICE}" in card
+    assert f"carol votes for {ALICE}" in read(client, reverse("approvals:delegations"), carol)
+
+
+def test_who_is_on_call(client: Client, alice: User, carol: User, olga: User) -> None:
+    now = timezone.now()
+    schedule = OnCallSchedule(
+        name="Week", time_zone="UTC", handover_at=time(), starts_on=now.date() - timedelta(days=8)
+    )
+    schedules.save(schedule, [alice], by=olga)
+    override = OnCallOverride(schedule=schedule, person=alice)
+    override.begins_at, override.ends_at = now, now + timedelta(hours=1)
+    schedules.add_override(override, by=olga)
+
+    one = read(client, reverse("notifications:schedule", args=[schedule.pk]), olga)
+
+    assert f"On call now: {ALICE}" in read(client, reverse("notifications:schedules"), olga)
+    # Her shift, and the override.
+    assert one.count(ALICE) == 2
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("query", ["", "?group=call"])
 def test_audit_rows(client: Client, voted: Approval, ines: User, query: str) -> None:
     page = read(client, reverse("audit:list") + query, ines)
@@ -74,6 +126,7 @@ def test_audit_rows(client: Client, voted: Approval, ines: User, query: str) -> 
     assert f"for {BOB}" in page
 
 
+@pytest.mark.long
 def test_one_entry(client: Client, voted: Approval, ines: User) -> None:
     vote = Entry.objects.get(action="approval.voted")
 
@@ -83,6 +136,7 @@ def test_one_entry(client: Client, voted: Approval, ines: User) -> None:
     assert f"by {ALICE}" in page
 
 
+@pytest.mark.long
 def test_the_report_says_who_approved(
     client: Client, voted: Approval, carol: User, ines: User
 ) -> None:
@@ -97,6 +151,7 @@ def test_the_report_says_who_approved(
     assert f"{ALICE}: Fine." in page
 
 
+@pytest.mark.long
 def test_the_record_and_its_filters_keep_the_username(
     client: Client, voted: Approval, ines: User
 ) -> None:

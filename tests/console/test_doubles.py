@@ -93,6 +93,7 @@ def test_one_account_is_no_double_of_itself(two: tuple[User, User]) -> None:
     assert likely_doubles() == []
 
 
+@pytest.mark.long
 def test_disabling_one_ends_it_and_voters_come_first(two: tuple[User, User]) -> None:
     ada = scenery.person("ada", Role.ADMINISTRATOR)
     for name in ("vera", "vera2"):
@@ -116,6 +117,7 @@ def test_disabling_one_ends_it_and_voters_come_first(two: tuple[User, User]) -> 
     assert "aaa@example.org" in page
 
 
+@pytest.mark.long
 def test_only_who_handles_users_reads_addresses_of_others(two: tuple[User, User]) -> None:
     for role in (Role.OPERATOR, Role.APPROVER, Role.AUDITOR, Role.VIEWER):
         client = Client()
@@ -125,6 +127,7 @@ def test_only_who_handles_users_reads_addresses_of_others(two: tuple[User, User]
     assert Client().get("/access/doubles/").status_code == 302
 
 
+@pytest.mark.long
 def test_many_users_take_as_many_queries(
     two: tuple[User, User], django_assert_max_num_queries: Callable[[int], object]
 ) -> None:

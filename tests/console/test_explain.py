@@ -28,6 +28,7 @@ def as_alice(client: Client, alice: User, olga: User, scout: Agent) -> Client:
     return client
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("address", [PAGE, PIECE])
 def test_the_very_answer_and_what_came_close(as_alice: Client, address: str) -> None:
     page = as_alice.get(address, ASKED)
@@ -38,6 +39,7 @@ def test_the_very_answer_and_what_came_close(as_alice: Client, address: str) -> 
     assert "No match: its condition does not hold." in page.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("address", [PAGE, PIECE])
 def test_it_says_that_nobody_can_approve_it(as_alice: Client, address: str) -> None:
     assert "Nobody can approve it." not in as_alice.get(address, ASKED).text
@@ -48,6 +50,7 @@ def test_it_says_that_nobody_can_approve_it(as_alice: Client, address: str) -> N
     assert "Nobody can approve it. It needs 7 approvals, and " in page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("address", [PAGE, PIECE])
 def test_the_deciding_rule_comes_first(as_alice: Client, address: str) -> None:
     Rule.objects.create(name="first of all", effect="allow", server="mailer", position=1)
@@ -70,6 +73,7 @@ def test_nothing_is_answered_before_it_is_asked(as_alice: Client) -> None:
     assert "explained" not in as_alice.get(PAGE).context
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -36,10 +36,12 @@ def text(response: object) -> str:
     return response.content.decode()  # type: ignore[attr-defined, no-any-return]
 
 
+@pytest.mark.long
 def test_the_card_of_an_approved_call_offers_one(as_alice: Client, approved: Call) -> None:
     assert f"/queue/{approved.pk}/grant/" in text(as_alice.get(f"/queue/{approved.pk}/"))
 
 
+@pytest.mark.long
 def test_it_is_made_after_a_look(as_alice: Client, approved: Call) -> None:
     page = text(as_alice.get(f"/queue/{approved.pk}/grant/"))
     assert "It would have matched 1 of your 1 approval of this tool" in page
@@ -58,6 +60,7 @@ def test_it_is_made_after_a_look(as_alice: Client, approved: Call) -> None:
     assert "$.to is one of" in listed
 
 
+@pytest.mark.long
 def test_what_the_page_offers_first_is_made_at_once(as_alice: Client, approved: Call) -> None:
     page = text(as_alice.get(f"/queue/{approved.pk}/grant/"))
 
@@ -65,6 +68,7 @@ def test_what_the_page_offers_first_is_made_at_once(as_alice: Client, approved: 
     assert Grant.objects.get().bounds == []
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_said_and_kept(as_alice: Client, approved: Call) -> None:
     page = text(as_alice.get(f"/queue/{approved.pk}/grant/"))
 
@@ -76,6 +80,7 @@ def test_what_is_wrong_is_said_and_kept(as_alice: Client, approved: Call) -> Non
     assert 'value="make"' not in text(answer)
 
 
+@pytest.mark.long
 def test_who_may_not_make_one_is_told_why(client: Client, approved: Call, bob: User) -> None:
     client.force_login(scenery.person("carol", Role.APPROVER))
 
@@ -85,6 +90,7 @@ def test_who_may_not_make_one_is_told_why(client: Client, approved: Call, bob: U
     assert "<textarea" not in page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
 def test_only_who_decides_or_audits_sees_them(client: Client, grant: Grant, role: Role) -> None:
     client.force_login(scenery.person("somebody", role))
@@ -95,6 +101,7 @@ def test_only_who_decides_or_audits_sees_them(client: Client, grant: Grant, role
     assert "/grants/" not in text(client.get("/settings/"))
 
 
+@pytest.mark.long
 def test_the_maker_revokes(as_alice: Client, grant: Grant) -> None:
     as_alice.post(f"/grants/{grant.pk}/revoke/")
 
@@ -104,6 +111,7 @@ def test_the_maker_revokes(as_alice: Client, grant: Grant) -> None:
     assert "Revoked" in text(as_alice.get("/grants/?ended=1"))
 
 
+@pytest.mark.long
 def test_others_revoke_only_with_the_permission(
     client: Client, grant: Grant, ines: User, bob: User
 ) -> None:
@@ -119,6 +127,7 @@ def test_others_revoke_only_with_the_permission(
     assert Grant.objects.exclude(revoked_at=None).exists()
 
 
+@pytest.mark.long
 def test_all_are_revoked_at_once(client: Client, grant: Grant) -> None:
     client.force_login(scenery.person("ada", Role.ADMINISTRATOR))
 
@@ -129,6 +138,7 @@ def test_all_are_revoked_at_once(client: Client, grant: Grant) -> None:
     assert not Grant.objects.filter(revoked_at=None).exists()
 
 
+@pytest.mark.long
 def test_a_used_up_one_stands_no_longer(as_alice: Client, grant: Grant) -> None:
     assert "Revoke mine (1)" in text(as_alice.get("/grants/"))
     for _use in range(grant.max_uses):
@@ -152,6 +162,7 @@ def test_what_can_be_revoked_together_is_what_still_stands(
     assert "Revoke mine (1)" in text(as_alice.get("/grants/"))
 
 
+@pytest.mark.long
 def test_a_suspended_one_says_so(as_alice: Client, grant: Grant, send_mail: Tool) -> None:
     scenery.see(send_mail.server, {**scenery.SEND, "description": "Otherwise."})
 

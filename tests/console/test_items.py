@@ -42,6 +42,7 @@ def test_the_servers_page_leads_to_all_of_it(client: Client, library: Server) ->
     assert client.get(reverse("registry:review", args=["lib"])).status_code == 403
 
 
+@pytest.mark.long
 def test_what_was_read_is_what_is_published(client: Client, library: Server) -> None:
     client.force_login(library.owner)
     address = reverse("registry:review", args=["lib"])

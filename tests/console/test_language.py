@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import override
 
-from accounts import services
+from accounts import services, single_person
 from accounts.models import User
 from accounts.roles import Role
 from audit.models import Entry
@@ -76,6 +76,7 @@ def broken(self: SecurityMiddleware, request: HttpRequest) -> None:
     raise RuntimeError
 
 
+@pytest.mark.long
 def test_the_language_is_chosen_before_sign_in_and_kept_with_the_account(client: Client) -> None:
     person = User.objects.create_user("lin", password=PASSWORD)
 
@@ -88,6 +89,7 @@ def test_the_language_is_chosen_before_sign_in_and_kept_with_the_account(client:
     assert person.language == "zh-hans"
 
 
+@pytest.mark.long
 def test_another_browser_has_the_language_of_the_account_until_sign_out(client: Client) -> None:
     User.objects.create_user("lin", password=PASSWORD, language="zh-hans")
 
@@ -157,7 +159,15 @@ def test_sentences_of_the_record_are_found_by_what_was_filled_in() -> None:
         "It takes one more person who opens the plan in the console and confirms it.": (
             "还需要 1 人在控制台中打开此计划并确认。"
         ),
-        "Its last call was blocked or denied.": "它最近 1 次调用被拦截或拒绝。",
+        "Its last call was blocked or denied.": "最近 1 次调用被拦截或拒绝。",
+        "Approved by alice, bob and zoe (for dora, eve). yes and no (for now)": (
+            "由 alice、bob、zoe（代 dora、eve） 批准。yes and no (for now)"
+        ),
+        "Limit “mails” is reached: 5 calls per hour. Ask again in 12 min.": (
+            "已达到限额“mails”：每小时 5 次调用。请在 12 分钟后重新发起。"
+        ),
+        "Limit “euros” is reached: 1 EUR per month.": "已达到限额“euros”：每月 1 EUR。",
+        "Denied by zoe. It costs more per month.": "由 zoe 拒绝。It costs more per month.",
         # Of the schema's validator.
         "$.to: is required; $.n: must be of type string": "$.to: 必填；$.n: 类型须为 string",
         "Line 1, version: is required": "第 1 行，version：必填",
@@ -198,6 +208,7 @@ def test_entries_are_worded_in_chinese(client: Client, ines: User) -> None:
     assert said.startswith(f"{now - timedelta(days=400):%Y}年")
 
 
+@pytest.mark.long
 def test_reasons_on_a_users_page_and_of_passkeys_are_chinese(client: Client) -> None:
     ada = scenery.person("ada", Role.ADMINISTRATOR, password=PASSWORD)
     lost = scenery.person("lost", password=PASSWORD)
@@ -232,6 +243,8 @@ def test_reasons_on_a_users_page_and_of_passkeys_are_chinese(client: Client) -> 
             "服务器没有启动。服务器的进程在响应之前以代码 1 结束。",
         ),
         (describe_size(4096), "服务器的响应超过 4096 字节。"),
+        (single_person.ENDED, "已有第二位审批人：从现在起，任何人都不再单独审批自己智能体的调用。"),
+        ("The permissions of Auditor were set.", "已设置角色审计员的权限。"),
     ],
 )
 def test_what_went_wrong_at_a_server_is_in_the_readers_language(kept: str, said: str) -> None:

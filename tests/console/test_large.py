@@ -96,6 +96,25 @@ def test_what_is_seldom_done_is_found_without_reading_other_entries(large: None,
     assert _rows_read(asked) < FEW
 
 
+def test_a_histogram_takes_times_from_an_index_alone(
+    large: None, db: None, cleaner: Cleaner
+) -> None:
+    # As autovacuum, which is off here, says of what does not change any more.
+    cleaner.connection.execute("VACUUM audit_entryrow")
+    client = pages.visitor()
+    with CaptureQueriesContext(connection) as captured:
+        client.get("/audit/?group=call&state=timed_out")
+
+    (asked,) = [query["sql"] for query in captured if "width_bucket" in query["sql"]]
+    assert "Index Only Scan Backward using audit_entry_action_at" in _plan(asked)
+
+
+def _plan(asked: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN " + asked)
+        return "\n".join(line for (line,) in cursor.fetchall())
+
+
 def _rows_read(asked: str, given: dict[str, Any] | None = None) -> int:
     """How many rows the plan takes from its tables and their indexes."""
     with connection.cursor() as cursor:

@@ -12,6 +12,7 @@ from accounts.models import Agent, User
 from accounts.roles import Role
 from audit.models import Entry
 from policies.models import Limit, LimitCounter
+from registry.services import add_server, assign, create_toolset
 from tests.console import scenery
 from tests.gateway.limiting import add_limit
 
@@ -33,11 +34,12 @@ def given(**changes: Any) -> dict[str, Any]:
     return {**plain, "per": ["agent"], **changes}
 
 
+@pytest.mark.long
 def test_one_is_made_and_recorded(as_ada: Client, scout: Agent) -> None:
     page = as_ada.post(reverse("policies:add_limit"), given(agents=[scout.pk]), follow=True)
 
     assert "“Few” is saved." in page.text
-    assert "60 calls per minute · for each agent" in page.text
+    assert "60 calls per minute&nbsp;· for each agent" in page.text
     assert list(Limit.objects.get().agents.all()) == [scout]
     assert Entry.objects.get(action="limit.saved").actor == "ada"
     listed = as_ada.get(LIST).text
@@ -68,6 +70,27 @@ def test_what_is_wrong_is_said_beside_its_field(
     assert not Limit.objects.exists()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"server": "mail*", "tool": "send_*"}, ""),
+        ({"server": "mialer"}, "It covers nothing today: no server is called “mialer”."),
+        ({"tool": "sned_*"}, "It covers nothing today: no published tool fits its patterns"),
+    ],
+)
+def test_one_that_covers_nothing_is_saved_and_says_so(
+    as_ada: Client, bob: User, changes: dict[str, Any], said: str
+) -> None:
+    scenery.server("mailer", bob, scenery.SEND)
+
+    page = as_ada.post(reverse("policies:add_limit"), given(**changes), follow=True).text
+
+    assert "“Few” is saved." in page
+    assert said in page
+    assert ("It covers nothing" in page) == bool(said)
+
+
 def test_its_page_says_which_result_field_has_the_cost(as_ada: Client) -> None:
     made = add_limit("cost", 5, cost_result="structuredContent.usage.cost")
 
@@ -76,6 +99,7 @@ def test_its_page_says_which_result_field_has_the_cost(as_ada: Client) -> None:
     assert "structuredContent.usage.cost" in page
 
 
+@pytest.mark.long
 def test_one_is_changed_disabled_enabled_and_removed(as_ada: Client) -> None:
     made = add_limit(name="Few")
     here = reverse("policies:limit", args=[made.pk])
@@ -119,6 +143,34 @@ def test_what_was_used_stands_on_its_page_and_on_the_agents(
     assert "/limits/" in as_ada.get(reverse("accounts:agent", args=["scout"])).text
 
 
+@pytest.mark.long
+def test_an_agents_page_shows_counts_that_it_shares_with_others(
+    as_ada: Client, scout: Agent, bob: User
+) -> None:
+    server, other = (scenery.server(slug, bob, scenery.SEND) for slug in ("mailer", "other"))
+    toolset = create_toolset("desk", by=bob)
+    add_server(toolset, server, by=bob)
+    assign(toolset, scout, by=bob)
+    others = Agent.objects.create(name="others", owner=bob)
+    hour = timezone.now() + timedelta(hours=1)
+    for name, key, agents in (
+        ("Whole server", f"server:{server.pk}", []),
+        ("Whole house", "", []),
+        ("Only mine", "risk:destroys", [scout]),
+        ("Other server", f"server:{other.pk}", []),
+        ("Other agents", "", [others]),
+    ):
+        made = add_limit(name=name, amount=2, period="hour", per=[], agents=agents)
+        LimitCounter.objects.create(limit=made, key=key, label=name, tat=hour)
+
+    card = as_ada.get(reverse("policies:agent_limits", args=["scout"])).text
+
+    assert card.count("Reached") == 3
+    for name in ("Whole server", "Whole house", "Only mine"):
+        assert name in card
+    assert "Other" not in card
+
+
 def test_last_months_money_is_not_this_months(as_ada: Client) -> None:
     made = add_limit("cost", 10, period="month")
     long_ago = timezone.now() - timedelta(days=40)
@@ -127,6 +179,7 @@ def test_last_months_money_is_not_this_months(as_ada: Client) -> None:
     assert "0 of 10 EUR used" in as_ada.get(reverse("policies:limit", args=[made.pk])).text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("role", "may_see"),
     [(Role.OPERATOR, True), (Role.APPROVER, True), (Role.AUDITOR, True), (Role.VIEWER, False)],
@@ -151,3 +204,18 @@ def test_another_agents_use_is_not_shown(client: Client, scout: Agent) -> None:
     client.force_login(scenery.person("carol", Role.VIEWER))
 
     assert client.get(reverse("policies:agent_limits", args=["scout"])).status_code == 404
+
+
+def test_the_count_after_approval_is_named_in_the_readers_language(
+    as_ada: Client, scout: Agent
+) -> None:
+    limit = add_limit(agents=[scout])
+    counted = {"key": "k", "label": "scout, after approval", "agent_id": scout.pk}
+    LimitCounter.objects.create(limit=limit, tat=timezone.now() + timedelta(seconds=30), **counted)
+
+    page = as_ada.get(
+        reverse("policies:limit", args=[limit.pk]), headers={"Accept-Language": "zh-CN"}
+    )
+
+    assert "after approval" not in page.text
+    assert "经批准的调用" in page.text

@@ -213,7 +213,7 @@ async def test_a_page_says_when_nothing_is_heard_of_a_call_any_more(
         assert SILENT not in (await told(socket))["html"]
 
 
-SILENT = "No sign of it since"
+SILENT = "Last sign of it:"
 
 
 @database_sync_to_async

@@ -58,6 +58,7 @@ def test_a_name_changes_with_an_entry(as_ada: Client, alice: User) -> None:
     assert "alice" in page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["alice", "Alice", "bob", "BOB", "ada"])
 def test_no_name_is_used_twice(as_ada: Client, alice: User, bob: User, name: str) -> None:
     """Not even by who had it before, and not in other letters."""
@@ -90,6 +91,7 @@ def test_past_the_code_too(alice: User, bob: User) -> None:
             connection.cursor().execute(statement, [alice.pk])
 
 
+@pytest.mark.long
 def test_a_rule_goes_on_meaning_the_person(
     as_ada: Client, alice: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -122,6 +124,7 @@ def test_nobody_is_called_what_looks_like_another(
     assert alice.username == "alice"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["\u738b\u82b3", "\u043e\u043b\u044c\u0433\u0430", "jos\u00e9"])
 def test_names_of_other_alphabets_are_names(as_ada: Client, alice: User, name: str) -> None:
     rename(as_ada, alice, name)

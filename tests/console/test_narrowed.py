@@ -43,6 +43,7 @@ def calls(scout: Agent, send_mail: Tool, alice: User, rule: Rule) -> None:
     make_call(raven, add, State.FAILED, timedelta(minutes=1))
 
 
+@pytest.mark.long
 def test_only_its_calls_are_counted_and_the_figures_add_up(
     as_alice: Client, calls: None, rule: Rule
 ) -> None:
@@ -65,6 +66,7 @@ def test_only_its_calls_are_counted_and_the_figures_add_up(
     assert "No calls in this time" in as_alice.get(f"/policies/{other.pk}/usage/").text
 
 
+@pytest.mark.long
 def test_bars_lead_to_the_agents_calls_and_pages_lead_there(
     as_alice: Client, calls: None, olga: User, rule: Rule
 ) -> None:
@@ -77,6 +79,7 @@ def test_bars_lead_to_the_agents_calls_and_pages_lead_there(
     assert "/agents/scout/usage/" in as_alice.get("/agents/scout/").text
 
 
+@pytest.mark.long
 def test_of_many_some_stand_for_all(
     as_alice: Client, scout: Agent, send_mail: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +106,7 @@ def test_roles_decide_who_sees_them(client: Client, mallory: User, vera: User, r
     assert client.post(there).status_code == 405
 
 
+@pytest.mark.long
 def test_the_pictures_rule_that_decided_calls_has_them_on_its_page(db: None) -> None:
     shown = scene.office()
     rule = Rule.objects.get(name=scene.ALLOWED["rule"])

@@ -28,17 +28,6 @@ REGISTER = "/new/api/"
 
 
 @pytest.fixture
-def olga(transactional_db: None) -> User:
-    return scenery.person("olga", Role.OPERATOR)
-
-
-@pytest.fixture
-def as_olga(client: Client, olga: User) -> Client:
-    client.force_login(olga)
-    return client
-
-
-@pytest.fixture
 def api() -> Iterator[HttpApi]:
     with HttpApi(document()) as api:
         yield api
@@ -123,6 +112,7 @@ def test_what_is_no_document_is_not_registered(as_olga: Client, text: Any, said:
     assert not Server.objects.exists()
 
 
+@pytest.mark.long
 def test_repeated_anchors_are_not_unfolded(as_olga: Client) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
@@ -166,6 +156,7 @@ def test_chosen_operations_wait_for_review_and_the_choice_is_recorded(
     assert entry.details["added"] == ["GET /pets", "POST /form"]
 
 
+@pytest.mark.long
 def test_what_the_page_does_not_show_stays_chosen(as_olga: Client) -> None:
     register(as_olga, document())
     operations(as_olga, shown=["GET /pets"], chosen=["GET /pets"])
@@ -178,6 +169,7 @@ def test_what_the_page_does_not_show_stays_chosen(as_olga: Client) -> None:
     assert "GET /pets/{id}" not in page.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["GET /elsewhere", "GET /none", "TRACE /pets"])
 def test_what_cannot_be_a_tool_is_not_chosen(as_olga: Client, key: str) -> None:
     register(as_olga, document())
@@ -188,6 +180,7 @@ def test_what_cannot_be_a_tool_is_not_chosen(as_olga: Client, key: str) -> None:
     assert ApiDocument.objects.get().chosen == {}
 
 
+@pytest.mark.long
 def test_another_document_keeps_names_and_says_what_is_new(as_olga: Client) -> None:
     register(as_olga, document())
     operations(as_olga, shown=["GET /pets"], chosen=["GET /pets"])

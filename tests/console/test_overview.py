@@ -64,7 +64,7 @@ def make_call(
 ) -> UUID:
     """A call of that state, so long ago by its id."""
     number = first_id(timezone.now() - ago).int | int.from_bytes(os.urandom(10), "big")
-    first = state if state in (State.HELD, State.REFUSED) else State.QUEUED
+    first = state if state in (State.HELD, State.REFUSED, State.INVALID) else State.QUEUED
     mail = {**scenery.MAIL, "subject": str(number)}
     call = scenery.call(agent, tool, mail, first, id=UUID(int=number), **changes)
     if first == State.QUEUED:
@@ -108,6 +108,7 @@ def test_a_stranger_signs_in_first_and_takes_no_post(client: Client, mallory: Us
 # -- What needs people -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_each_is_told_of_what_they_may_do(
     client: Client, alice: User, bob: User, olga: User, vera: User, held: UUID, mailer: Server
 ) -> None:
@@ -125,6 +126,7 @@ def test_each_is_told_of_what_they_may_do(
     assert told["olga"] == {*every, "1 definition to review"}
 
 
+@pytest.mark.long
 def test_unresolved_outcomes_are_for_those_who_resolve_them(
     client: Client, olga: User, vera: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -155,6 +157,7 @@ def test_beside_what_others_decide_both_numbers_are_said(
     assert "2 of 3 pending calls are for you to decide" in flat(as_alice)
 
 
+@pytest.mark.long
 def test_of_many_the_oldest_are_looked_at(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
     for _ in range(LOOKED_AT + 2):
         make_call(scout, send_mail, State.HELD)
@@ -165,21 +168,24 @@ def test_of_many_the_oldest_are_looked_at(as_alice: Client, scout: Agent, send_m
 # -- Figures ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_figures_add_up(as_alice: Client, scout: Agent, send_mail: Tool) -> None:
-    for state in (State.SUCCEEDED, State.SUCCEEDED, State.TOOL_ERROR, State.REFUSED, State.HELD):
+    ended = (State.SUCCEEDED, State.SUCCEEDED, State.TOOL_ERROR, State.REFUSED, State.INVALID)
+    for state in (*ended, State.HELD):
         make_call(scout, send_mail, state)
 
     shown = figures(as_alice)
 
-    expected = {"succeeded": 2, "error": 1, "stopped": 1, "live": 1}
-    assert (shown.total.calls, shown.total.by_outcome) == (5, expected)
-    assert sum(step.counts.calls for step in shown.steps) == 5
+    expected = {"succeeded": 2, "error": 1, "stopped": 1, "invalid": 1, "live": 1}
+    assert (shown.total.calls, shown.total.by_outcome) == (6, expected)
+    assert sum(step.counts.calls for step in shown.steps) == 6
     assert all(sum(s.counts.by_outcome.values()) == s.counts.calls for s in shown.steps)
     assert shown.total.error_percent == pytest.approx(100 / 3)
     assert shown.durations.p95 is not None
     assert "33.3%" in flat(as_alice)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["tool", "agent", "server"])
 def test_who_calls_most_stands_first(
     as_alice: Client, scout: Agent, send_mail: Tool, alice: User, mailer: Server, kind: str
@@ -198,6 +204,7 @@ def test_who_calls_most_stands_first(
     assert '100% <span class="muted small">of 1</span>' in as_alice.get("/overview/").text
 
 
+@pytest.mark.long
 def test_of_a_step_with_few_calls_all_are_looked_at(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -210,6 +217,7 @@ def test_of_a_step_with_few_calls_all_are_looked_at(
     assert not shown.is_sampled
 
 
+@pytest.mark.long
 def test_of_a_step_with_many_calls_some_are_looked_at(
     as_alice: Client, scout: Agent, send_mail: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +231,7 @@ def test_of_a_step_with_many_calls_some_are_looked_at(
     assert "of up to 200 calls of each step" in flat(as_alice)
 
 
+@pytest.mark.long
 def test_they_are_compared_with_the_time_before(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -236,6 +245,7 @@ def test_they_are_compared_with_the_time_before(
     assert (week.total.calls, week.change_percent) == (3, None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RANGES)
 def test_a_bar_leads_to_its_calls(
     as_alice: Client, scout: Agent, send_mail: Tool, name: str
@@ -257,6 +267,7 @@ def test_a_time_without_calls_says_so(as_alice: Client, scout: Agent, send_mail:
     assert "Calls by outcome" in flat(as_alice, range="7d")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["", "2h", "'"])
 def test_an_unknown_range_is_the_usual_one(
     as_alice: Client, scout: Agent, send_mail: Tool, name: str
@@ -266,6 +277,7 @@ def test_an_unknown_range_is_the_usual_one(
     assert page(as_alice, range=name).context["range"].name == "24h"
 
 
+@pytest.mark.long
 def test_it_asks_little(client: Client, scout: Agent, send_mail: Tool, held: UUID) -> None:
     client.force_login(scenery.person("ada", *Role))
     for state in (State.SUCCEEDED, State.TOOL_ERROR, State.UNKNOWN):
@@ -282,6 +294,7 @@ def test_it_asks_little(client: Client, scout: Agent, send_mail: Tool, held: UUI
 # -- The list of calls, from and until -------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_calls_are_listed_from_one_time_until_another(
     as_alice: Client, alice: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -332,6 +345,13 @@ def test_an_axis_ends_at_a_round_number(most: int, end: int) -> None:
     assert charts.rounded_up(most) == end
 
 
+@pytest.mark.parametrize(
+    ("slowest", "end"), [(0, 0), (0.0014, 0.002), (0.011, 0.02), (0.138, 0.2), (3.4, 4), (75, 80)]
+)
+def test_an_axis_of_times_ends_at_a_round_number(slowest: float, end: float) -> None:
+    assert charts.rounded_up_time(slowest) == end
+
+
 # -- The checklist ---------------------------------------------------------------------------------
 
 
@@ -339,6 +359,7 @@ def list_ticks(client: Client) -> list[str]:
     return [str(one.title) for one in page(client).context["checklist"] if one.is_done]
 
 
+@pytest.mark.long
 def test_a_new_installation_shows_what_is_to_be_done(client: Client, db: None) -> None:
     client.force_login(scenery.person("ada", *Role))
 
@@ -351,6 +372,7 @@ def test_a_new_installation_shows_what_is_to_be_done(client: Client, db: None) -
         assert f'href="{reverse(name)}"' in text
 
 
+@pytest.mark.long
 def test_facts_tick_it(client: Client, db: None) -> None:
     ada = scenery.person("ada", *Role)
     client.force_login(ada)
@@ -368,7 +390,11 @@ def test_facts_tick_it(client: Client, db: None) -> None:
     make_call(agent, tool, State.SUCCEEDED)
     assert list_ticks(client)[5:] == ["Make the first call"]
     assert "Setup: 6 of 8 done" in flat(client)
-    scenery.person("alice", Role.APPROVER)
+    alice = scenery.person("alice", Role.APPROVER)
+    # She counts as the user who let her in.
+    User.objects.filter(pk=alice.pk).update(unconfirmed_until=timezone.now() + timedelta(days=1))
+    assert len(list_ticks(client)) == 6
+    User.objects.filter(pk=alice.pk).update(unconfirmed_until=None)
     # An address that nobody confirmed is no receiver, nor is a webhook that is disabled.
     set_mail(ada, "ada@example.org", [])
     Webhook.objects.create(

@@ -19,6 +19,7 @@ PAGES = {
 CAST = ["alice", "olga", "vera", "ines", "mallory"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CAST)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_for_those_whose_role_has_it(

@@ -33,6 +33,7 @@ def test_it_finds_a_tool_a_server_and_an_agent(
     assert reverse("accounts:agent", args=["scout"]) in found(client, "cou")
 
 
+@pytest.mark.long
 def test_a_call_is_found_by_its_id_its_beginning_and_its_fingerprint(
     as_alice: Client, held: UUID
 ) -> None:
@@ -43,6 +44,7 @@ def test_a_call_is_found_by_its_id_its_beginning_and_its_fingerprint(
         assert there in found(as_alice, text)
 
 
+@pytest.mark.long
 def test_a_fingerprint_is_found_when_the_call_has_ended_and_only_decided_ones_have_one(
     as_alice: Client, held: UUID, scout: Agent, send_mail: Tool
 ) -> None:
@@ -61,6 +63,7 @@ def test_a_fingerprint_is_found_when_the_call_has_ended_and_only_decided_ones_ha
     assert call.short_id in page
 
 
+@pytest.mark.long
 def test_it_finds_users_toolsets_rules_and_limits_and_shows_each_to_who_may_see_it(
     client: Client, ines: User, vera: User, alice: User, send_mail: Tool
 ) -> None:
@@ -90,6 +93,7 @@ def test_it_finds_users_toolsets_rules_and_limits_and_shows_each_to_who_may_see_
         assert address not in places
 
 
+@pytest.mark.long
 def test_actions_are_found_by_their_words_and_lead_to_where_they_are_confirmed(
     client: Client, olga: User, as_alice: Client, vera: User, scout: Agent, held: UUID
 ) -> None:

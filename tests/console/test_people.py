@@ -45,6 +45,7 @@ def entries(action: str) -> list[Entry]:
     return list(Entry.objects.filter(action=action))
 
 
+@pytest.mark.long
 def test_an_invited_person_gets_in_once_by_the_link_that_is_shown_once(as_ada: Client) -> None:
     given = {"username": "carol", "groups": [group(Role.APPROVER)]}
 
@@ -88,6 +89,7 @@ def test_the_last_administrator_stays_one(as_ada: Client, ada: User) -> None:
     assert roles(ada) == {"Administrator"}
 
 
+@pytest.mark.long
 def test_whoever_is_switched_off_is_signed_out_and_their_agents_too(
     as_ada: Client, bob: User, scout: Agent
 ) -> None:
@@ -127,6 +129,7 @@ def test_a_new_link_is_an_entry_and_none_for_somebody_who_is_off(
     assert as_ada.post(at("new_link", alice)).status_code == 404
 
 
+@pytest.mark.long
 def test_no_administrator_makes_a_link_to_be_somebody_who_is_here(
     as_ada: Client, ada: User, alice: User
 ) -> None:
@@ -164,6 +167,7 @@ def test_whoever_came_by_anothers_link_is_known_as_such_until_a_password_is_set(
     assert signed_in.details["link_made_by"] == "ada"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("who", ["alice", "olga", "vera", "mallory", "ines"])
 def test_others_change_no_person(
     client: Client, request: pytest.FixtureRequest, ada: User, bob: User, who: str
@@ -234,6 +238,7 @@ def test_lists_are_as_close_as_one_chose(client: Client, vera: User) -> None:
 LONG = "a quiet harbour at dusk"
 
 
+@pytest.mark.long
 def test_who_came_by_a_link_sets_a_first_password(client: Client, db: None) -> None:
     carol = services.create_person("carol", roles=[Role.VIEWER], by=None)
     other = Client()
@@ -251,6 +256,7 @@ def test_who_came_by_a_link_sets_a_first_password(client: Client, db: None) -> N
     assert entries("person.password_set")[0].actor == "carol"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "weak", ["Summer2026", "aaaaaaab", "vera-vera", "Maier2026!", "countersign1", "qwertz123456"]
 )
@@ -278,6 +284,7 @@ def test_a_very_long_password_is_taken(client: Client, db: None) -> None:
     assert client.post(reverse("accounts:password"), given).status_code == 302
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("old", "new", "again", "field"),
     [

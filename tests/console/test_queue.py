@@ -42,6 +42,7 @@ def press(
     )
 
 
+@pytest.mark.long
 def test_the_card_says_who_wants_what_for_whom_and_why(as_alice: Client, held: UUID) -> None:
     page = words(as_alice.get(reverse("approvals:queue")).text)
 
@@ -81,6 +82,7 @@ def test_a_long_value_is_folded_and_counted_and_whole(
     assert "the very end" in page
 
 
+@pytest.mark.long
 def test_what_is_sent_again_on_purpose_says_so_and_leads_to_the_first(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -107,6 +109,7 @@ def test_what_is_called_again_without_a_first_says_that_none_is_known(
     assert "No call like it is known from the ten minutes before." in page
 
 
+@pytest.mark.long
 def test_what_an_agent_says_of_its_call_is_shown_as_its_claim(
     as_alice: Client, scout: Agent, held: UUID
 ) -> None:
@@ -119,6 +122,7 @@ def test_what_an_agent_says_of_its_call_is_shown_as_its_claim(
         assert "Approved by the board ⟦U+202E⟧ ." in page
 
 
+@pytest.mark.long
 def test_approving_lets_the_call_run(as_alice: Client, alice: User, held: UUID) -> None:
     page = press(as_alice, "approve", held, reason="Looks right.").text
 
@@ -129,6 +133,7 @@ def test_approving_lets_the_call_run(as_alice: Client, alice: User, held: UUID) 
     assert "You approved mailer.send_mail for scout." in page
 
 
+@pytest.mark.long
 def test_refusing_keeps_it_from_running_and_tells_why(as_alice: Client, held: UUID) -> None:
     press(as_alice, "refuse", held, reason="Not to that address.")
 
@@ -137,6 +142,7 @@ def test_refusing_keeps_it_from_running_and_tells_why(as_alice: Client, held: UU
     assert "Not to that address." in call.outcome
 
 
+@pytest.mark.long
 def test_htmx_gets_the_card_as_it_is_now(as_alice: Client, held: UUID) -> None:
     response = press(as_alice, "approve", held, htmx=True)
 
@@ -146,6 +152,7 @@ def test_htmx_gets_the_card_as_it_is_now(as_alice: Client, held: UUID) -> None:
     assert "<form" not in response.text
 
 
+@pytest.mark.long
 def test_a_decision_leads_on_to_the_next_that_one_may_decide(
     as_alice: Client, alice: User, scout: Agent, send_mail: Tool, held: UUID
 ) -> None:
@@ -162,6 +169,7 @@ def test_a_decision_leads_on_to_the_next_that_one_may_decide(
     assert "Next pending approval" not in last.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("there", "filters"),
     [
@@ -179,6 +187,7 @@ def test_a_plain_form_leads_back_to_the_list_as_it_was(
     assert Call.objects.get(pk=held).state == State.QUEUED
 
 
+@pytest.mark.long
 def test_a_decision_is_answered_whatever_page_it_says_it_is_from(
     as_alice: Client, held: UUID
 ) -> None:
@@ -187,6 +196,7 @@ def test_a_decision_is_answered_whatever_page_it_says_it_is_from(
     assert "Approved by <strong>alice</strong>" in response.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("htmx", [True, False])
 def test_the_second_to_decide_sees_who_was_first(
     client: Client, alice: User, ines: User, held: UUID, htmx: bool
@@ -211,6 +221,7 @@ def test_pressing_twice_counts_once(as_alice: Client, held: UUID) -> None:
     assert Vote.objects.count() == 1
 
 
+@pytest.mark.long
 def test_ones_own_agents_call_is_for_somebody_else(client: Client, bob: User, held: UUID) -> None:
     client.force_login(bob)
 
@@ -275,6 +286,7 @@ def test_a_call_that_never_was_held_has_no_approval(
     assert as_alice.get(reverse("approvals:detail", args=[call_id])).status_code == 404
 
 
+@pytest.mark.long
 def test_news_are_counted_and_decided_cards_change_where_they_stand(
     as_alice: Client, scout: Agent, send_mail: Tool, held: UUID
 ) -> None:
@@ -305,6 +317,7 @@ def test_more_lines_come_below_those_that_are_shown(
     assert f'id="row-{held}"' not in page
 
 
+@pytest.mark.long
 def test_the_navigation_counts_what_waits(as_alice: Client, held: UUID) -> None:
     assert "1<span" in as_alice.get(reverse("approvals:count")).text.replace("\n", "")
     press(as_alice, "approve", held)
@@ -326,6 +339,7 @@ def test_nobody_else_takes_it_back(client: Client, vera: User, held: UUID) -> No
     assert Call.objects.get(pk=held).state == State.HELD
 
 
+@pytest.mark.long
 def test_a_card_says_who_wants_what_for_whom_and_why_it_waits(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -354,6 +368,22 @@ def test_a_card_gives_the_risk_with_its_reasons(
     assert "⟦а U+0430⟧" in page
 
 
+def test_a_denial_is_no_reason_for_its_own_calls_risk(
+    as_alice: Client, scout: Agent, send_mail: Tool
+) -> None:
+    denied = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "1"}, State.HELD)
+    press(as_alice, "refuse", denied, because="target")
+    pending = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "2"}, State.HELD)
+
+    of_denied, of_pending = (
+        words(as_alice.get(reverse("approvals:card", args=[one])).text) for one in (denied, pending)
+    )
+
+    assert "1 call like it was denied" in of_pending
+    assert "call like it was denied" not in of_denied
+
+
+@pytest.mark.long
 def test_a_card_tells_what_was_before(
     as_alice: Client, alice: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -400,6 +430,7 @@ def listed(page: str) -> list[str]:
     return re.findall(r'data-row="([^"]+)"', page)
 
 
+@pytest.mark.long
 def test_the_list_is_narrowed_sorted_and_grouped_by_the_address(
     as_alice: Client, scout: Agent, send_mail: Tool, bob: User
 ) -> None:
@@ -428,6 +459,7 @@ def test_the_list_is_narrowed_sorted_and_grouped_by_the_address(
     assert " new</a>" not in news.text
 
 
+@pytest.mark.long
 def test_a_long_queue_asks_the_database_little(
     as_alice: Client, scout: Agent, send_mail: Tool, django_assert_max_num_queries: Any
 ) -> None:
@@ -442,6 +474,7 @@ def test_a_long_queue_asks_the_database_little(
         assert len(listed(page)) == 50
 
 
+@pytest.mark.long
 def test_a_tool_that_the_agent_used_before_is_no_first_use(
     as_alice: Client, scout: Agent, send_mail: Tool, held: UUID
 ) -> None:
@@ -457,6 +490,7 @@ def deny_all(client: Client, agent: str, *calls: str, **fields: Any):
     return client.post(reverse("approvals:deny_all"), data, follow=True)
 
 
+@pytest.mark.long
 def test_all_of_an_agent_are_denied_each_with_its_own_vote_and_entry(
     as_alice: Client, scout: Agent, send_mail: Tool, held: UUID, bob: User
 ) -> None:
@@ -479,6 +513,7 @@ def test_all_of_an_agent_are_denied_each_with_its_own_vote_and_entry(
     assert Call.objects.get(pk=other).state == State.HELD
 
 
+@pytest.mark.long
 def test_where_one_vote_does_not_deny_it_says_that_others_have_to_vote(
     as_alice: Client, scout: Agent, send_mail: Tool
 ) -> None:
@@ -492,6 +527,7 @@ def test_where_one_vote_does_not_deny_it_says_that_others_have_to_vote(
     assert Call.objects.get(pk=asked).state == State.HELD
 
 
+@pytest.mark.long
 def test_what_was_not_shown_or_is_ones_own_is_not_denied_with_the_others(
     client: Client, alice: User, held: UUID, scout: Agent, mallory: User
 ) -> None:
@@ -517,6 +553,7 @@ def save_view(client: Client, name: str, **query: str):
     return client.post(reverse("approvals:save_view"), {"name": name, **query}, follow=True)
 
 
+@pytest.mark.long
 def test_a_view_is_kept_under_a_name_for_the_person_alone(
     client: Client, alice: User, bob: User, held: UUID
 ) -> None:
@@ -576,6 +613,7 @@ def test_views_are_few(as_alice: Client, alice: User) -> None:
     assert alice.queue_views.count() == 20
 
 
+@pytest.mark.long
 def test_a_name_with_hidden_characters_shows_them(as_alice: Client) -> None:
     page = save_view(as_alice, "Mine\u202e<b>", sort="risk").text
 
@@ -583,6 +621,7 @@ def test_a_name_with_hidden_characters_shows_them(as_alice: Client) -> None:
     assert "Mine<b>" not in page
 
 
+@pytest.mark.long
 def test_the_head_says_how_many_are_pending_and_since_when(
     as_alice: Client, held: UUID, scout: Agent, send_mail: Tool
 ) -> None:

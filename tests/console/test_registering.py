@@ -37,17 +37,6 @@ def address(offering: Offering) -> Iterator[str]:
 
 
 @pytest.fixture
-def olga(transactional_db: None) -> User:
-    return scenery.person("olga", Role.OPERATOR)
-
-
-@pytest.fixture
-def as_olga(client: Client, olga: User) -> Client:
-    client.force_login(olga)
-    return client
-
-
-@pytest.fixture
 def commands(settings: Any, tmp_path: Path) -> Callable[..., None]:
     def write(**listed: Any) -> None:
         settings.STDIO_CATALOGUE = tmp_path / "stdio.json"
@@ -85,7 +74,7 @@ def test_what_the_server_says_on_failure_is_shown(
 
     page = register(as_olga, slug="calc", url=address, test="1")
 
-    assert "calc cannot be asked." in page.text
+    assert "calc: connection failed." in page.text
     assert "401" in page.text
 
 
@@ -168,7 +157,7 @@ def test_a_command_that_ends_at_once_is_told_with_its_words(
 
     page = register(as_olga, "command", slug="calc", command="calc", test="1")
 
-    assert "calc cannot be asked." in page.text
+    assert "calc: connection failed." in page.text
     assert "no key given" in page.text
 
 
@@ -438,10 +427,15 @@ def test_result_rules_of_a_server_that_cannot_be_used_are_not_saved(
 
     said = [
         as_olga.post(there, given, follow=True).text
-        for given in ({"result_patterns": "mine: ("}, {"result_hidden": "some"})
+        for given in (
+            {"result_patterns": "mine: (", "result_hosts": "a.org"},
+            {"result_hidden": "some"},
+        )
     ]
 
     assert "cannot be used" in said[0]
+    assert "mine: (</textarea>" in said[0]
+    assert 'value="a.org"' in said[0]
     assert "is not one of the available choices" in said[1]
     server.refresh_from_db()
     assert server.result_rules == {}

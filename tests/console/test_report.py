@@ -79,9 +79,9 @@ def edit(call_id: UUID, by: User, subject: str) -> None:
 
 
 def refused(agent: Agent, tool: Tool, effect: str = "", **details: str) -> UUID:
-    return scenery.call(
-        agent, tool, {}, State.REFUSED, effect=effect, reason="No.", details=details
-    )
+    invalid = details.get("refusal") in ("invalid", "unknown_tool", "key")
+    state = State.INVALID if invalid else State.REFUSED
+    return scenery.call(agent, tool, {}, state, effect=effect, reason="No.", details=details)
 
 
 def test_all_time_can_be_chosen_and_is_said(as_ines: Client, scout: Agent, send_mail: Tool) -> None:
@@ -93,6 +93,7 @@ def test_all_time_can_be_chosen_and_is_said(as_ines: Client, scout: Agent, send_
     assert "1 call of 1 tool" in page
 
 
+@pytest.mark.long
 def test_what_happened_to_a_call_finds_it(
     as_ines: Client, held: UUID, alice: User, scout: Agent, send_mail: Tool
 ) -> None:
@@ -107,6 +108,7 @@ def test_what_happened_to_a_call_finds_it(
     assert "State Denied, last 24 hours" in told(as_ines, state="denied")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("effect", "refusal", "sentence"),
     [
@@ -114,7 +116,9 @@ def test_what_happened_to_a_call_finds_it(
         ("", "unknown_tool", "Invalid request: nobody was asked."),
         ("", "frozen", "Stopped by an emergency stop: nobody was asked."),
         ("", "sign_in", "Nobody had signed in at the server: nothing was sent."),
+        ("", "scope", "Outside the scope of the agent's token: nothing was sent."),
         ("", "", "Blocked before policy was evaluated."),
+        ("", "limit", "Blocked by policy."),
         ("ask", "policy", "It needed approval, and was not to wait for it: nobody was asked."),
         ("deny", "policy", "Blocked by policy."),
     ],
@@ -138,6 +142,7 @@ def test_a_standing_approval_is_called_one(as_ines: Client, scout: Agent, send_m
     assert "Allowed by a standing approval of alice." in told(as_ines)
 
 
+@pytest.mark.long
 def test_what_rules_say_is_no_persons_word(as_ines: Client, held: UUID, alice: User) -> None:
     cast(held, alice, approve=False, reason="Not today.")
 
@@ -147,6 +152,7 @@ def test_what_rules_say_is_no_persons_word(as_ines: Client, held: UUID, alice: U
     assert "Policy: No rule covers this call, so a person decides." in text
 
 
+@pytest.mark.long
 def test_who_edited_is_named_and_votes_of_before_are_not(
     as_ines: Client, agents: dict[str, Agent], deciders: dict[str, User], send_mail: Tool
 ) -> None:
@@ -164,6 +170,7 @@ def test_who_edited_is_named_and_votes_of_before_are_not(
     assert "As it was." not in text
 
 
+@pytest.mark.long
 def test_a_vote_that_does_not_count_approved_nothing(
     as_ines: Client, agents: dict[str, Agent], deciders: dict[str, User], send_mail: Tool
 ) -> None:
@@ -180,6 +187,7 @@ def test_a_vote_that_does_not_count_approved_nothing(
     assert "carol" not in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["expired", "withdrawn", "superseded"])
 def test_all_who_voted_without_deciding_are_named(
     as_ines: Client, agents: dict[str, Agent], deciders: dict[str, User], send_mail: Tool, end: str
@@ -294,9 +302,8 @@ COURSES = st.sampled_from(sorted(COURSE))
 HELD = st.tuples(
     st.sampled_from(sorted(END)), st.lists(STEPS, max_size=5), st.integers(1, 3), COURSES
 )
-UNASKED = st.sampled_from(
-    ["invalid", "unknown_tool", "key", "frozen", "sign_in", "", "ask", "deny"]
-)
+REFUSALS = ("invalid", "unknown_tool", "key", "frozen", "sign_in", "scope", "")
+UNASKED = st.sampled_from([*REFUSALS, "ask", "deny"])
 RUN = st.tuples(st.sampled_from(["allow", "grant"]), COURSES)
 STORY = st.tuples(
     st.sampled_from(["scout", "clerk"]),
@@ -328,6 +335,7 @@ def undone() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
+@pytest.mark.long
 @settings(
     max_examples=60,
     deadline=None,
@@ -348,6 +356,7 @@ def test_the_report_adds_up(
         check(as_ines.get(reverse("audit:report"), asked).text, asked)
 
 
+@pytest.mark.long
 def test_it_adds_up_for_every_end_that_there_is(
     as_ines: Client, agents: dict[str, Agent], deciders: dict[str, User], send_mail: Tool
 ) -> None:
@@ -360,19 +369,7 @@ def test_it_adds_up_for_every_end_that_there_is(
             *(("scout", ("held", ("held", edited, 1, course))) for course in COURSE),
             *(("clerk", ("held", (end, [yes, no], 3, "queued"))) for end in END),
             ("scout", ("held", ("held", [no], 1, "queued"))),
-            *(
-                ("scout", ("unasked", why))
-                for why in (
-                    "invalid",
-                    "unknown_tool",
-                    "key",
-                    "frozen",
-                    "sign_in",
-                    "",
-                    "ask",
-                    "deny",
-                )
-            ),
+            *(("scout", ("unasked", why)) for why in (*REFUSALS, "ask", "deny")),
         ],
         agents,
         send_mail,
@@ -484,7 +481,9 @@ def born(first: Entry) -> str:
             return "standing" if "grant" in first.details else "allowed"
     if effect:
         return {"deny": "blocked", "ask": "not_waited"}[effect]
-    known = {"": "refused", "frozen": "frozen", "sign_in": "sign_in"}
+    known = {"": "refused", "limit": "blocked"} | {
+        one: one for one in ("frozen", "sign_in", "scope")
+    }
     return known.get(refusal, "invalid")
 
 
@@ -566,6 +565,7 @@ def check_quotes(text: str) -> None:
         assert label == "Policy:"
 
 
+@pytest.mark.long
 def test_lists_of_calls_name_who_edited_one(
     as_ines: Client, held: UUID, alice: User, scout: Agent, send_mail: Tool
 ) -> None:

@@ -65,6 +65,7 @@ def test_it_loses_nothing() -> None:
     assert "".join(segment.text for segment in reveal(text)) == revealed(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["a" * 10**6, "a\u200b" * 500_000, "\u200b\u202e" * 500_000])
 def test_a_megabyte_does_not_stall_a_page(text: str) -> None:
     began = time.process_time()

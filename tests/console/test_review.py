@@ -35,12 +35,6 @@ CALM = {**scenery.ADD, "description": "Adds two numbers, quickly."}
 
 
 @pytest.fixture
-def as_olga(client: Client, olga: User) -> Client:
-    client.force_login(olga)
-    return client
-
-
-@pytest.fixture
 def changed(olga: User) -> Server:
     """One tool that is as harmless as before, one that is not, and one that is new."""
     made = scenery.server("office", olga, scenery.ADD, scenery.SEND)
@@ -53,6 +47,7 @@ def page(client: Client, server: Server) -> str:
     return client.get(reverse("registry:review", args=[server.slug])).text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["calls:list", "registry:servers", "registry:review"])
 def test_the_queues_badge_is_the_same_on_every_page(
     client: Client, changed: Server, held: UUID, name: str
@@ -107,6 +102,20 @@ def test_what_is_riskier_is_not_chosen_unless_somebody_does(
     assert "checked" in new
 
 
+def test_what_has_a_finding_is_not_chosen_unless_somebody_does(as_olga: Client, olga: User) -> None:
+    schema = {"type": "object", "properties": {"command": {"type": "string"}}}
+    yellow = {**scenery.ADD, "inputSchema": schema}
+    server = scenery.server("files", olga, yellow, publish=False)
+
+    (card,) = cards(page(as_olga, server))
+
+    assert "Risk score" in card
+    (box,) = re.findall(r'<input type="checkbox" id="digest[^>]*>', card)
+    assert "checked" not in box
+    assert "data-calm" not in box
+
+
+@pytest.mark.long
 def test_a_changed_tool_says_which_agents_have_it(
     as_olga: Client, changed: Server, olga: User, scout: Agent
 ) -> None:
@@ -135,6 +144,7 @@ def test_a_name_like_another_servers_is_marked(as_olga: Client, olga: User) -> N
     assert "Its name could pass for another server's: files.read_file" in flat(card)
 
 
+@pytest.mark.long
 def test_a_server_that_moved_is_marked(as_olga: Client, changed: Server, olga: User) -> None:
     services.set_connection(changed, by=olga, url="http://127.0.0.1:8/mcp")
 
@@ -154,6 +164,7 @@ def test_an_item_shows_its_difference_too(as_olga: Client, olga: User) -> None:
     assert "Reads like an instruction to the model" in card
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("door", ["review", "publish"])
 def test_every_page_publishes_only_the_difference_that_was_shown(
     as_olga: Client, changed: Server, door: str
@@ -175,6 +186,7 @@ def test_every_page_publishes_only_the_difference_that_was_shown(
     assert tool.state == Tool.State.PUBLISHED
 
 
+@pytest.mark.long
 def test_the_digest_of_the_definition_alone_publishes_nothing(
     as_olga: Client, changed: Server
 ) -> None:
@@ -191,6 +203,7 @@ def test_who_chose_nothing_is_told(as_olga: Client, changed: Server) -> None:
     assert "Nothing was chosen" in post(as_olga, changed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.APPROVER, Role.AUDITOR, Role.ADMINISTRATOR])
 def test_only_operators_review_one_tool(client: Client, changed: Server, role: Role) -> None:
     client.force_login(scenery.person("somebody", role))
@@ -235,6 +248,7 @@ def test_no_line_of_a_server_passes_for_one_of_ours(changed: Server) -> None:
     assert len([line for line in lines if "digest" in line and line[0] != " "]) == 4
 
 
+@pytest.mark.long
 def test_all_is_published_by_the_digest_of_all_that_was_shown(changed: Server) -> None:
     shown = run().split()[-1]
     scenery.see(changed, {**CALM, "description": "Adds, and tells others."})
@@ -272,6 +286,7 @@ def needs_two(settings: Any) -> None:
     settings.RED_NEEDS_TWO = True
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("needs_two")
 def test_two_people_publish_what_is_red(as_olga: Client, client: Client, changed: Server) -> None:
     tool = Tool.objects.get(name="send_mail")
@@ -292,6 +307,7 @@ def test_two_people_publish_what_is_red(as_olga: Client, client: Client, changed
     assert tool.state == Tool.State.PUBLISHED
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("needs_two")
 def test_the_first_press_counts_for_that_definition_and_a_week(
     as_olga: Client, client: Client, changed: Server, monkeypatch: pytest.MonkeyPatch
@@ -312,6 +328,7 @@ def test_the_first_press_counts_for_that_definition_and_a_week(
     assert tool.state == Tool.State.CHANGED
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("needs_two")
 @pytest.mark.parametrize("first", ["inviter", "invited"])
 def test_an_account_that_the_first_one_invited_is_no_second_person(
@@ -334,6 +351,7 @@ def test_an_account_that_the_first_one_invited_is_no_second_person(
     assert "Published: 1." in flat(post(hands[1], changed, tool))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("needs_two")
 def test_one_person_is_not_two_by_another_name_nor_a_disabled_one_the_first(
     as_olga: Client, client: Client, changed: Server, olga: User
@@ -360,6 +378,7 @@ def test_a_command_is_no_person_and_the_rest_needs_one(changed: Server) -> None:
     assert not Entry.objects.filter(action="publication.proposed").exists()
 
 
+@pytest.mark.long
 def test_what_was_found_is_on_the_page_of_who_publishes(as_olga: Client, changed: Server) -> None:
     tool = Tool.objects.get(name="send_mail")
     digest = {f"digest-{tool.pk}": difference(tool)}
@@ -391,6 +410,7 @@ def test_what_was_found_is_on_the_page_of_who_publishes(as_olga: Client, changed
     assert "Risk score 75" in flat(as_olga.get(reverse("registry:catalogue")).text)
 
 
+@pytest.mark.long
 def test_what_a_newer_release_finds_is_read_before_it_is_published(
     as_olga: Client, changed: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -420,6 +440,7 @@ def publish(client: Client, server: Server) -> str:
     return flat(post(client, server, *server.tools.all()))
 
 
+@pytest.mark.long
 def test_what_no_agent_gets_is_said_and_can_be_added_there(
     as_olga: Client, changed: Server, scout: Agent
 ) -> None:
@@ -455,6 +476,7 @@ def test_what_some_agents_get_is_said_with_the_number(
     assert "Published: 3. No agent gets 2 of them: no toolset" in publish(as_olga, changed)
 
 
+@pytest.mark.long
 def test_what_agents_get_is_said(as_olga: Client, changed: Server, scout: Agent) -> None:
     toolset = Toolset.objects.create(slug="desk")
     toolset.agents.add(scout)
@@ -466,6 +488,7 @@ def test_what_agents_get_is_said(as_olga: Client, changed: Server, scout: Agent)
     assert "No agent gets" not in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("enabled", [None, False])
 def test_a_toolset_without_an_agent_is_no_reach(
     as_olga: Client, changed: Server, scout: Agent, enabled: bool | None
@@ -512,6 +535,7 @@ def test_only_who_may_change_toolsets_adds_to_one(
     assert not Toolset.objects.get().tools.exists()
 
 
+@pytest.mark.long
 def test_more_than_a_page_is_turned_to(as_olga: Client, olga: User) -> None:
     """Nobody has to publish the first ones to see the others."""
     many = [{**scenery.ADD, "name": f"add{n:03}"} for n in range(205)]

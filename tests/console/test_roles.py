@@ -62,6 +62,7 @@ def actions() -> list[str]:
     return list(found.order_by("id").values_list("action", flat=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", [Role.APPROVER, Role.ADMINISTRATOR])
 def test_where_there_are_two_a_second_administrator_confirms(
     ada: User, eve: User, vera: User, role: Role
@@ -86,6 +87,7 @@ def test_where_there_are_two_a_second_administrator_confirms(
     )
 
 
+@pytest.mark.long
 def test_many_requests_ask_the_database_no_more_than_one(
     ada: User, eve: User, vera: User, olga: User
 ) -> None:
@@ -111,6 +113,7 @@ def test_neither_who_asked_nor_who_gets_it_confirms(ada: User, eve: User) -> Non
     assert actions() == ["role.requested"]
 
 
+@pytest.mark.long
 def test_an_administrator_does_not_make_herself_approver(ada: User, eve: User) -> None:
     choose(signed_in(ada), ada, Role.ADMINISTRATOR, Role.APPROVER)
 
@@ -131,6 +134,7 @@ def test_an_invited_approver_waits_too(ada: User, eve: User) -> None:
     assert roles(carol) == {Role.APPROVER}
 
 
+@pytest.mark.long
 def test_ones_own_guest_is_no_second_administrator(ada: User, vera: User) -> None:
     """Until somebody else has confirmed the account: there is but one administrator."""
     puppet = services.create_person("puppet", roles=[Role.ADMINISTRATOR], by=ada)
@@ -201,6 +205,7 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.long
 def test_cards_say_for_a_week_who_came_to_decide(
     ada: User, eve: User, vera: User, as_alice: Client, held: UUID
 ) -> None:
@@ -223,6 +228,7 @@ def test_cards_say_for_a_week_who_came_to_decide(
     assert "became Approver" not in card(as_alice, held)
 
 
+@pytest.mark.long
 def test_a_lone_administrator_is_seen_to_make_herself_approver(
     ada: User, as_alice: Client, held: UUID
 ) -> None:
@@ -234,13 +240,14 @@ def test_a_lone_administrator_is_seen_to_make_herself_approver(
     assert "by ada</p>" in shown
 
 
+@pytest.mark.long
 def test_the_report_lists_who_came_to_decide(ada: User, eve: User, vera: User, ines: User) -> None:
     choose(signed_in(ada), vera, Role.APPROVER)
     answer(signed_in(eve))
 
     report = flat(signed_in(ines).get(reverse("audit:report")).text)
 
-    assert "Who may decide" in report
+    assert "Changes of who may decide" in report
     assert "<strong>vera</strong>, Approver" in report
     assert "by eve" in report
 

@@ -80,6 +80,7 @@ def test_what_the_server_says_now_can_be_published_after_all(
     assert (tool.state, tool.published.version) == (Tool.State.PUBLISHED, 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", [2, 3, 99])
 def test_only_what_was_published_and_is_another_is_gone_back_to(
     as_olga: Client, office: Server, version: int
@@ -126,6 +127,7 @@ def test_what_somebody_took_from_agents_comes_back_by_a_review_alone(
     assert tool.published.version == 3
 
 
+@pytest.mark.long
 def test_it_shows_what_comes_back_and_asks_why_where_that_is_red(
     as_olga: Client, office: Server, olga: User
 ) -> None:
@@ -149,6 +151,7 @@ def test_it_shows_what_comes_back_and_asks_why_where_that_is_red(
     assert entry.reason == "The author says why."
 
 
+@pytest.mark.long
 def test_two_people_go_back_to_what_is_red_where_two_publish_it(
     as_olga: Client, office: Server, olga: User, settings: Any
 ) -> None:

@@ -43,6 +43,7 @@ def posted(page: Any, **changes: Any) -> dict[str, Any]:
     return {name: value for name, value in values(page).items() if value} | changes
 
 
+@pytest.mark.long
 def test_a_rule_begins_with_a_calls_agent_tool_and_arguments(
     as_ada: Client, scout: Agent, held: UUID
 ) -> None:
@@ -178,6 +179,7 @@ def test_what_is_not_there_is_not_duplicated(as_ada: Client, copied: str) -> Non
     assert as_ada.get(f"{NEW}?copy={copied}").status_code == 404
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("template", "effect", "when"),
     [
@@ -200,6 +202,7 @@ def test_a_template_fills_a_form_that_can_be_saved(
     assert when in made.when
 
 
+@pytest.mark.long
 def test_read_only_tools_of_a_server_are_named(as_ada: Client, mailer: Server, olga: User) -> None:
     for name in ("read", "list"):
         scenery.see(mailer, {**scenery.ADD, "name": name})
@@ -216,6 +219,7 @@ def test_read_only_tools_of_a_server_are_named(as_ada: Client, mailer: Server, o
     assert values(as_ada.get(f"{NEW}?template=nope"))["when"] == ""
 
 
+@pytest.mark.long
 def test_what_does_not_fit_into_one_condition_is_said(
     as_ada: Client, mailer: Server, olga: User
 ) -> None:
@@ -236,3 +240,14 @@ def test_a_call_of_no_tool_makes_no_rule(
 
     assert reverse("calls:make_rule", args=[lost]) not in as_ada.get(f"/calls/{lost}/").text
     assert as_ada.get(reverse("calls:make_rule", args=[lost])).status_code == 404
+
+
+def test_a_new_rules_form_reads_each_list_of_choices_once(
+    as_ada: Client, scout: Agent, django_assert_max_num_queries: Any
+) -> None:
+    as_ada.get(NEW)
+    with django_assert_max_num_queries(12):
+        page = as_ada.get(NEW).text
+
+    assert f'name="agents" value="{scout.pk}"' in page
+    assert "There is none yet." not in page

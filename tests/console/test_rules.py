@@ -11,12 +11,13 @@ from django.urls import reverse
 
 from accounts.models import Agent, User
 from accounts.roles import Role
+from approvals import consequences
 from audit.models import Entry
 from audit.services import SYSTEM
 from calls.record.states import State
 from calls.views import rule_figures
 from policies import picks
-from policies.coverage import covered, covered_tools, shadows
+from policies.coverage import covered_tools, shadows
 from policies.models import Rule
 from policies.services import save_rule
 from policies.thresholds import deciders
@@ -120,6 +121,7 @@ def test_a_rule_is_made_at_the_end_and_recorded(as_ada: Client, scout: Agent) ->
     assert entry.details["rule_agents"] == ["scout"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -153,6 +155,7 @@ def test_a_rule_is_changed(as_ada: Client) -> None:
     assert (changed.effect, changed.mode, changed.position) == ("allow", "off", 10)
 
 
+@pytest.mark.long
 def test_rules_change_places(as_ada: Client) -> None:
     _a, _b, c = rule("a"), rule("b"), rule("c")
     move = reverse("policies:move_rule", args=[c.pk])
@@ -192,6 +195,7 @@ def test_removing_asks_first(as_ada: Client) -> None:
     assert as_ada.post(remove).status_code == 404
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("patterns", "count"),
     [
@@ -210,7 +214,7 @@ def test_the_form_counts_what_is_covered(
 
     page = as_ada.get(reverse("policies:covers"), patterns)
 
-    assert page.context["covers"] == count
+    assert page.context["covers"] == (count, 0)
 
 
 def covers(client: Client, **asked: Any) -> str:
@@ -261,10 +265,31 @@ def test_without_a_script_a_button_counts_and_saves_nothing(as_ada: Client, held
     assert not Rule.objects.exists()
 
 
-def test_the_list_counts_too(as_ada: Client, mailer: Server) -> None:
-    every, none = rule("every"), rule("none", server="nowhere")
+@pytest.mark.long
+def test_methods_are_no_tools_wherever_tools_are_counted(as_ada: Client, olga: User) -> None:
+    read = {**scenery.ADD, "name": "resources/read"}
+    library = scenery.server("library", olga, scenery.ADD, read)
+    rule("every")
+    of_one = "Covers <strong>1</strong> published tool today."
+    method = "And <strong>1</strong> MCP method, such as resources/read."
 
-    assert covered([every, none]) == [1, 0]
+    for page in (covers(as_ada), as_ada.get(LIST).text):
+        assert f"{of_one} {method}" in page
+    picked = as_ada.get(reverse("policies:pick_server"), {"server": "lib"}).text
+    assert '· 1 published tool"' in picked
+    as_olga = Client()
+    as_olga.force_login(olga)
+    assert "1 of 1 tools published" in as_olga.get(reverse("registry:servers")).text
+    assert "1 of 1" in as_olga.get(reverse("registry:server", args=["library"])).text
+    shown = consequences.of_server(library).figures[0]
+    assert (shown.label, shown.number) == ("Published tools", 1)
+
+
+def test_the_list_counts_too(as_ada: Client, mailer: Server) -> None:
+    rule("every")
+    rule("none", server="nowhere")
+
+    assert "Covers <strong>1</strong> published tool today." in as_ada.get(LIST).text
     assert "Covers no published tool today." in as_ada.get(LIST).text
 
 
@@ -349,8 +374,8 @@ def test_a_hinted_rule_shadows_by_what_is_published(as_ada: Client, olga: User) 
     assert [(one.other, one.tools, one.of) for one in of_every.partial] == [(writing, 1, 2)]
     page = as_ada.get(LIST).text
     assert "Shadowed by “writing”, which goes first on every published tool" in page
-    assert "Shadowed by “writing” on 1 of its 2 tools." in page
-    assert "Shadows: “mails”, “every” on 1 of its 2 tools" in page
+    assert "Shadowed by “writing” on 1 of its 2 tools and methods." in page
+    assert "Shadows: “mails”, “every” on 1 of its 2 tools and methods" in page
 
 
 def picked(client: Client, what: str, **asked: str) -> list[tuple[str, str]]:
@@ -358,6 +383,7 @@ def picked(client: Client, what: str, **asked: str) -> list[tuple[str, str]]:
     return [(pick.value, pick.label) for pick in page.context["picks"]]
 
 
+@pytest.mark.long
 def test_names_are_offered_while_they_are_typed(as_ada: Client, mailer: Server, olga: User) -> None:
     scenery.server("calculator", olga, scenery.ADD, {**scenery.SEND, "name": "send_sum"})
     scenery.server("other", olga, scenery.ADD)
@@ -387,6 +413,7 @@ def test_of_many_names_few_are_offered(
     assert len(picked(as_ada, "exposed", tool="add")) == 2
 
 
+@pytest.mark.long
 def test_a_folded_part_with_something_in_it_is_open(as_ada: Client, scout: Agent) -> None:
     plain, told = rule("Plain"), rule("Told", agents=[scout], decide_within=60, mode="shadow")
 

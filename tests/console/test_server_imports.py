@@ -80,17 +80,6 @@ def package(**more: Any) -> Json:
 
 
 @pytest.fixture
-def olga(transactional_db: None) -> User:
-    return scenery.person("olga", Role.OPERATOR)
-
-
-@pytest.fixture
-def as_olga(client: Client, olga: User) -> Client:
-    client.force_login(olga)
-    return client
-
-
-@pytest.fixture
 def foreign() -> Iterator[ForeignRegistry]:
     with ForeignRegistry([server_json()]) as registry:
         yield registry
@@ -342,7 +331,28 @@ def test_a_registry_is_searched_and_one_server_chosen(
     assert "GitHub account: ana" in re.sub(r"<[^>]+>", "", card)
     assert "Not checked." in card
     assert "The official registry checked" not in card
-    assert "Nothing of it was published." in card
+    assert "Nothing is published yet." in card
+    assert 'datetime="2026-03-01T08:00:00+00:00"' in card
+
+
+@pytest.mark.parametrize(
+    ("published_at", "shown_as"),
+    [
+        ("2026-03-01T08:00:00", 'datetime="2026-03-01T08:00:00+00:00"'),
+        ("0001-01-01T00:00:00+14:00", "Published there: 0001-01-01T00:00:00+14:00"),
+        ("9999-12-31T23:59:59-14:00", "Published there: 9999-12-31T23:59:59-14:00"),
+        ("2026-02-30T08:00:00Z", "Published there: 2026-02-30T08:00:00Z"),
+        ("last <b>week</b>", "Published there: last &lt;b&gt;week&lt;/b&gt;"),
+    ],
+)
+def test_a_registry_may_write_any_time(
+    as_olga: Client, foreign: ForeignRegistry, published_at: str, shown_as: str
+) -> None:
+    page = shown(as_olga, step="choose", registry=foreign.url, name="io.github.ana/weather")
+    register(as_olga, page, input0="eu", input1="hush", input2="paid")
+    ServerOrigin.objects.update(published_at=published_at)
+
+    assert shown_as in as_olga.get(reverse("registry:server", args=["weather"])).text
 
 
 def test_ten_thousand_servers_are_read_a_page_at_a_time(

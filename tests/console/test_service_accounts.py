@@ -70,6 +70,7 @@ def test_a_token_is_shown_once_and_kept_as_an_hmac(as_ada: Client) -> None:
     assert service_accounts.authenticate(found[1])
 
 
+@pytest.mark.long
 def test_rotating_revoking_and_disabling_are_entries(as_ada: Client) -> None:
     make(as_ada)
     as_ada.post(at("issue_service_token"), {"days": "30"})
@@ -98,6 +99,7 @@ def test_an_administrator_gives_only_what_they_have(as_ada: Client) -> None:
     assert not ServiceAccount.objects.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("days", ["0", "91", ""])
 def test_an_expiry_is_required_and_has_a_maximum(as_ada: Client, days: str) -> None:
     make(as_ada)
@@ -130,6 +132,7 @@ def test_an_auditor_looks_and_changes_nothing(as_ada: Client) -> None:
     assert client.post(at("issue_service_token"), {"days": "1"}).status_code == 403
 
 
+@pytest.mark.long
 def test_a_valid_token_is_shown_however_many_have_ended(as_ada: Client, ada: User) -> None:
     make(as_ada)
     account = ServiceAccount.objects.get()
@@ -155,6 +158,7 @@ def app(ada: User) -> pyotp.TOTP:
     return made
 
 
+@pytest.mark.long
 def test_a_token_that_changes_things_takes_a_code(as_ada: Client, app: pyotp.TOTP) -> None:
     make(as_ada, scopes=CHANGING)
     asked = as_ada.post(at("issue_service_token"), ISSUE)
@@ -174,6 +178,7 @@ def test_a_token_that_changes_things_takes_a_code(as_ada: Client, app: pyotp.TOT
     assert entry.details["proof"] == proof.statement_digest
 
 
+@pytest.mark.long
 def test_a_passkey_signs_the_very_token(as_ada: Client, ada: User) -> None:
     make(as_ada, scopes=CHANGING)
     device = passkey(ada)

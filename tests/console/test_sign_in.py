@@ -103,6 +103,7 @@ def test_what_was_tried_is_forgotten(quick: None, client: Client, anna: User) ->
     assert sign_in(client).status_code == 302
 
 
+@pytest.mark.long
 def test_nobody_keeps_somebody_else_out(quick: None, client: Client, anna: User) -> None:
     sign_in(client)
     client.post(reverse("accounts:sign_out"))
@@ -132,6 +133,7 @@ def test_one_behind_a_proxy_locks_out_nobody_else(
     assert Attempt.objects.filter(address="192.0.2.66").count() == attempts.OF_ADDRESS
 
 
+@pytest.mark.long
 def test_a_session_of_before_is_disabled_for_good(client: Client, anna: User, olga: User) -> None:
     sign_in(client)
     old_link = link(anna)
@@ -156,6 +158,7 @@ def test_no_way_of_disabling_leaves_a_session(client: Client, anna: User) -> Non
     assert not is_in(client)
 
 
+@pytest.mark.long
 def test_a_browser_is_known_by_a_cookie_that_is_ours(
     quick: None, client: Client, anna: User, alice: User
 ) -> None:

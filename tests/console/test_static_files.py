@@ -28,6 +28,15 @@ def test_a_file_is_kept_for_good_and_packed_for_who_unpacks(client: Client, name
     assert gzip.decompress(packed) == plain
 
 
+@pytest.mark.parametrize("name", ["console.css", "console.js", "cards.js"])
+def test_comments_of_our_source_are_not_sent(client: Client, name: str) -> None:
+    _headers, body = get(client, static(name), packed=False)
+
+    lines = body.decode().splitlines()
+    assert not [line for line in lines if line.strip().startswith(("//", "/*"))]
+    assert lines
+
+
 def test_what_gains_nothing_is_not_packed(client: Client) -> None:
     headers, body = get(client, static("fonts/hyperlegible-next-basic.woff2"))
 

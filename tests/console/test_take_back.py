@@ -69,6 +69,7 @@ def actions(call_id: UUID) -> list[str]:
 PENDING = ("waiting", "held")
 
 
+@pytest.mark.long
 def test_a_denial_waits_where_all_see_it_and_no_agent_does(
     alice: User, carol: User, held: UUID
 ) -> None:
@@ -106,6 +107,7 @@ def test_when_its_time_is_over_the_call_is_denied_by_whoever_denied_it(
     assert Approval.objects.get(pk=held).decided_by == alice
 
 
+@pytest.mark.long
 def test_its_voter_takes_it_back_and_both_are_entries(alice: User, carol: User, held: UUID) -> None:
     press(alice, held)
 
@@ -120,6 +122,7 @@ def test_its_voter_takes_it_back_and_both_are_entries(alice: User, carol: User, 
     assert states(held) == ("approved", "queued")
 
 
+@pytest.mark.long
 def test_nobody_else_takes_it_back(
     client: Client, alice: User, carol: User, olga: User, held: UUID
 ) -> None:
@@ -134,6 +137,7 @@ def test_nobody_else_takes_it_back(
     assert Approval.objects.get(pk=held).denies_at
 
 
+@pytest.mark.long
 def test_it_is_not_taken_back_too_late(alice: User, held: UUID) -> None:
     press(alice, held)
     let_it_pass()
@@ -214,6 +218,7 @@ def test_another_denial_stands_when_the_first_is_taken_back(
     assert Entry.objects.get(action="call.denied").reason == "Denied by carol."
 
 
+@pytest.mark.long
 def test_an_approval_of_somebody_else_waits_for_what_becomes_of_the_denial(
     alice: User, carol: User, held: UUID
 ) -> None:
@@ -265,6 +270,7 @@ def test_an_emergency_stop_does_not_shorten_it(alice: User, olga: User, held: UU
     assert at > soon
 
 
+@pytest.mark.long
 def test_after_an_emergency_stop_it_is_taken_back_as_the_page_says(
     alice: User, carol: User, held: UUID
 ) -> None:
@@ -292,6 +298,7 @@ def test_nobody_elses_approval_sends_it_when_its_time_to_decide_is_over(
     assert states(held) == ("expired", "expired")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_over", [False, True])
 def test_an_edit_does_not_undo_it(alice: User, carol: User, held: UUID, is_over: bool) -> None:
     press(alice, held)
@@ -313,6 +320,7 @@ def test_an_edit_does_not_undo_it(alice: User, carol: User, held: UUID, is_over:
     assert not Vote.objects.exclude(fallen_at=None).exists()
 
 
+@pytest.mark.long
 def test_one_that_cannot_be_denied_holds_up_no_other(
     alice: User,
     scout: Agent,
@@ -342,6 +350,7 @@ def test_one_that_cannot_be_denied_holds_up_no_other(
     assert said.getMessage() == f"Approval {held} could not be denied; the others are."
 
 
+@pytest.mark.long
 def test_who_may_no_longer_decide_denied_nothing_and_it_expires(alice: User, held: UUID) -> None:
     press(alice, held)
     now = timezone.now()
@@ -354,6 +363,7 @@ def test_who_may_no_longer_decide_denied_nothing_and_it_expires(alice: User, hel
     assert states(held) == ("expired", "expired")
 
 
+@pytest.mark.long
 def test_an_approval_is_sent_at_once(alice: User, held: UUID) -> None:
     page = press(alice, held, "approve").text
 
@@ -372,6 +382,7 @@ def test_without_the_setting_a_denial_is_told_at_once(
     assert states(held) == ("denied", "denied")
 
 
+@pytest.mark.long
 def test_what_is_being_denied_needs_nobody(alice: User, carol: User, held: UUID) -> None:
     assert find_decidable(carol).count == 1
 
@@ -394,6 +405,7 @@ def test_all_of_an_agent_are_being_denied(
     assert Approval.objects.exclude(denies_at=None).count() == 2
 
 
+@pytest.mark.long
 def test_a_list_that_is_open_learns_of_it_and_of_its_end(
     alice: User, carol: User, held: UUID
 ) -> None:
@@ -413,6 +425,7 @@ def test_a_list_that_is_open_learns_of_it_and_of_its_end(
     assert "countdown" not in told
 
 
+@pytest.mark.long
 def test_the_database_takes_no_shorter_way(alice: User, held: UUID) -> None:
     with pytest.raises(DatabaseError, match="only a denial"), transaction.atomic():
         Approval.objects.filter(pk=held).update(denies_at=timezone.now())

@@ -1,15 +1,21 @@
 """The short road through a document, and the long one, come to the same."""
 
 import json
+import re
 from random import Random
 from typing import Any
 
 import orjson
 import pytest
+from django.utils.translation import override
 
 from core import strict_json
+from core.messages.localizing import localized
 
 CHARACTERS = 'ab"\\/\x00\x1f\n é😀\u2028'
+CHINESE = re.compile("[\u4e00-\u9fff]")
+# Two words in a row; names such as JSON and UTF-8 stand alone.
+ENGLISH = re.compile(r"[A-Za-z]{2,} [A-Za-z]{2,}")
 NUMBERS = [0, -1, 2**53 - 1, 2**53, 10**15, 10**16, 0.5, -0.0, 1e300, 1.0, 123456789.25]
 
 
@@ -71,3 +77,22 @@ def test_what_is_taken_as_it_is_means_the_same() -> None:
 )
 def test_what_needs_a_closer_look_gets_it(data: bytes) -> None:
     assert strict_json.plain(data) is None
+
+
+BROKEN = [
+    *("", "{", '{"a":1,}', "nul", '{"a" 1}', "[1 2]", '{"a":"\x01"}', '"\\x"', '"\\u12"', "[1,]"),
+    *("{a:1}", '{"a":1}x', '"\\ud800"', '"abc', "1e", "[", "// x", '{"a":NaN}', '{"a":1,"a":2}'),
+    *("1" * 20, "1e999", "[" * 40 + "]" * 40, "\ufeff{}"),
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_what_is_wrong_is_said_in_the_language_of_the_page(text: str) -> None:
+    with pytest.raises(strict_json.Ambiguous) as refused:
+        strict_json.loads(text.encode())
+
+    with override("zh-hans"):
+        shown = localized(str(refused.value))
+
+    assert CHINESE.search(shown)
+    assert not ENGLISH.search(shown), shown

@@ -18,7 +18,8 @@ from django.utils.translation import gettext, override  # noqa: E402
 
 from accounts.roles import PERMISSIONS, Role  # noqa: E402
 from calls.record.refusal import RefusalDetails, of_policy, of_state  # noqa: E402
-from calls.record.states import LIVE, MOVES, Executed, State  # noqa: E402
+from calls.record.states import FIRST, LIVE, MOVES, Executed, State  # noqa: E402
+from client import generate  # noqa: E402
 from core import actions  # noqa: E402
 from gateway.protocol import revisions  # noqa: E402
 from gateway.rest.v1 import urls  # noqa: E402
@@ -70,12 +71,18 @@ def _usage(named: tuple[str, BaseCommand]) -> str:
     name, command = named
     parser = command.create_parser("manage.py", name)
     rows = [
-        (f"`{', '.join(one.option_strings) or one.metavar or one.dest}`", _plain(one.help or ""))
+        (f"`{', '.join(one.option_strings) or one.metavar or one.dest}`", _plain(_told(one)))
         for one in parser._actions
         if one.dest not in COMMON
     ]
     listed = "\n".join(f"- {label}{': ' if text else ''}{text}" for label, text in rows)
     return f"## {name}\n\n{_plain(command.help)}\n" + (f"\n{listed}\n" if listed else "")
+
+
+def _told(option: argparse.Action) -> str:
+    """Its help with the default, of which a path is the one that no environment changed."""
+    default = "var" if isinstance(option.default, Path) else option.default
+    return (option.help or "") % {**vars(option), "default": default}
 
 
 def _plain(text: str) -> str:
@@ -136,7 +143,7 @@ def known_kinds() -> dict[str, list[str]]:
     made += [
         of_state(state, executed.value)
         for state in State
-        if state not in (*LIVE, State.REFUSED, State.SUCCEEDED, State.TOOL_ERROR, State.RESOLVED)
+        if state not in (*LIVE, *FIRST, State.SUCCEEDED, State.TOOL_ERROR, State.RESOLVED)
         for executed in _endings(state)
     ]
     found: dict[str, list[str]] = {kind: [] for kind in words.KINDS}
@@ -237,6 +244,7 @@ def main() -> None:
         for language in ("en", "zh-hans"):
             path(name, language).write_text(write(language))
         mark(path(name, "en"))
+    generate.CLIENT.write_text(generate.write())
 
 
 if __name__ == "__main__":

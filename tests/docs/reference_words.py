@@ -45,12 +45,12 @@ PAGES = {
     "call-states": {
         "en": (
             "Call states",
-            "A call begins as `refused`, `held`, `queued` or `running`. The database permits these moves and no\n"
+            "A call begins as `refused`, `invalid`, `held`, `queued` or `running`. The database permits these moves and no\n"
             "others. A state without next states is final.",
         ),
         "zh-hans": (
             "调用状态",
-            "调用以 `refused`、`held`、`queued` 或 `running` 开始。数据库只允许以下转换。没有后续状态的即为最终状态。",
+            "调用以 `refused`、`invalid`、`held`、`queued` 或 `running` 开始。数据库只允许以下转换。没有后续状态的即为最终状态。",
         ),
     },
     "roles": {
@@ -115,6 +115,10 @@ KINDS = {
         ),
         "zh-hans": "达到限额，或等待中的调用过多。`after_s`：到有余量为止的秒数（如果已知）。仅此调用就超过限额时为 `changed`。",
     },
+    "sign_in": {
+        "en": "The agent's user has to sign in at the server first.",
+        "zh-hans": "智能体的用户须先登录该服务器。",
+    },
     "frozen": {
         "en": "An emergency stop or a pause.",
         "zh-hans": "紧急停止或暂停。",
@@ -144,6 +148,10 @@ KINDS = {
         "en": "The tool was executed, but its result exceeded the size limit and was not kept.",
         "zh-hans": "工具已执行，但结果超过大小限制，未保留。",
     },
+    "result_blocked": {
+        "en": "The tool was executed, but its result failed its checks (output schema, own patterns) and is not passed on.",
+        "zh-hans": "工具已执行，但结果未通过检查（输出 Schema、自定义模式），不予传递。",
+    },
     "timed_out": {
         "en": "The server did not answer in time. The call may have been executed.",
         "zh-hans": "服务器没有及时响应。该调用可能已执行。",
@@ -162,10 +170,11 @@ FIXED = (
     ),
     *(
         RefusalDetails(kind, RetryAdvice.LATER)
-        for kind in ("limit", "frozen", "unavailable", "superseded")
+        for kind in ("limit", "frozen", "unavailable", "superseded", "sign_in")
     ),
     RefusalDetails("limit", RetryAdvice.CHANGED),
     RefusalDetails("superseded", RetryAdvice.NO),
+    RefusalDetails("result_blocked", RetryAdvice.NO),
 )
 
 ADVICE = {
@@ -257,6 +266,22 @@ PERMISSIONS = {
     },
     "policies.view_rule": {"en": "view rules and limits", "zh-hans": "查看规则和限额"},
     "policies.change_rule": {"en": "change rules and limits", "zh-hans": "更改规则和限额"},
+    "policies.view_policyplan": {
+        "en": "view plans of policy files",
+        "zh-hans": "查看策略文件的变更计划",
+    },
+    "policies.add_policyplan": {
+        "en": "propose plans of policy files",
+        "zh-hans": "提出策略文件的变更计划",
+    },
+    "policies.confirm_policyplan": {
+        "en": "confirm plans of policy files",
+        "zh-hans": "确认策略文件的变更计划",
+    },
+    "policies.apply_policyplan": {
+        "en": "apply confirmed plans of policy files",
+        "zh-hans": "应用已确认的策略文件变更计划",
+    },
     "accounts.view_user": {"en": "view users", "zh-hans": "查看用户"},
     "accounts.change_user": {
         "en": "invite and change users and their roles",
@@ -306,6 +331,8 @@ IMPLIED = {
 }
 
 COMMANDS = {
+    "add_examples": "登记示例服务器及其规则，并将其加入一个工具集",
+    "wal_archive": "显示可以恢复到哪些时刻，查找某一时刻所用的基础备份，或删除旧文件",
     "archive_month": "将过去某个月的调用及其证明写入文件，进行验证，并可将其从数据库删除",
     "audit_export": "将整个已封存的审计日志写成 JSONL，供 verify.py 使用",
     "audit_forget": "遗忘一个名称，或一条记录、一个调用的文字；不带 `--yes` 时只显示",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from core.messages import catalogue, files
-from tests.docs.translations import BLOCK, CHINESE
+from tests.docs.translations import BLOCK, translated
 
 GLOSSARY = files.ROOT / "locale" / "GLOSSARY.md"
 # English, 中文, and the words that are not used; one with a note in brackets has another meaning.
@@ -33,9 +33,9 @@ def texts() -> Iterator[tuple[str, str]]:
         # What Django's filter `yesno` parts at the comma.
         if key.msgid != "Yes,No":
             yield key.msgid, message.translation.replace("%%", "%")
-    for page in sorted(CHINESE.rglob("*.md")):
+    for page in translated():
         for line in CODE.sub("`", BLOCK.sub("", page.read_text())).splitlines():
-            yield page.relative_to(CHINESE).as_posix(), line
+            yield page.name, line
 
 
 # A message, the logic after it, and a space before what stands in the same line.

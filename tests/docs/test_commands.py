@@ -29,16 +29,20 @@ RUN = {
     "tutorials/first-steps.md": "tests/flows/test_clients.py",
     "reference/mcp.md": "tests/gateway/test_agents_page.py",
     "reference/api.md": "tests/gateway/test_service_api_page.py",
+    "guides/command-line.md": "tests/client/test_page.py",
 }
 # Not runnable in a test, each with its reason.
 MARKED = {
     r"export [A-Z_]+=": "sets a variable of the reader's shell",
     r"[A-Z_]+=\S+ \S": "needs an API key of a model",
-    r"PGPASSWORD=|(mv|cp -a|touch) \S*(var/postgres|base-)": "tests/faults/test_point_in_time.py",
+    r"PGPASSWORD=|(mv|cp -a|touch) \S*(var/postgres|/base/)": "tests/faults/test_point_in_time.py",
     r"docker (compose|run)\b": "needs Docker and its images; docker-compose.yml has its own tests",
+    r"useradd |install -d |systemctl |cp deploy/systemd/": "tests/config reads the units",
+    r"sh docker/make-secrets\.sh": "tests/config/test_compose.py runs it",
     r"cp docker/env\.example \.env": "the first line of the containers' start",
     r"claude mcp add\b": "needs another vendor's program; its text is compared with the console's",
     r"python3? verify\.py\b|python3 verify\.py": "tests/audit runs the same file with an export",
+    r"pip install \./client": "needs the package index; the file that it installs is tested",
     r"uv pip compile\b": "writes the locked packages; needs the package index",
     r"git log\b": "needs the history of the repository",
     r"\.venv/bin/python -m benchmarks\.": "measures for minutes on an idle machine",
@@ -79,7 +83,7 @@ def wrong_with(said: str, page: str) -> str:
     """Empty where the command is run, read or marked."""
     if managed := MANAGE.match(said):
         return wrong_arguments(managed[1], shlex.split(managed[2], comments=True))
-    if page in RUN and re.match(r"(\w+=\$\()?(curl|api)\b", said):
+    if page in RUN and re.match(r"(\w+=\$\(|eval \"\$\()?(until )?(curl|api|countersign)\b", said):
         return ""
     is_marked = any(re.match(mark, said) for mark in MARKED)
     return "" if is_marked else "is neither run nor marked"

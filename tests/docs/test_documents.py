@@ -15,7 +15,7 @@ COMMAND = re.compile(r"manage\.py (?!<)([a-z_]+)((?: +[^\s`|)]+)*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 # Of the product's own tree: what begins with one of its folders, and ends like a file.
 TREE = (
-    "accounts|approvals|audit|benchmarks|calls|config|core|docker|docs|examples|gateway|inspection"
+    "accounts|approvals|audit|benchmarks|calls|client|config|core|docker|docs|examples|gateway|inspection"
     "|notifications|policies"
 )
 PATH = re.compile(rf"`((?:{TREE}|registry|static|templates|tests)/[\w./-]*\w\.\w+)`")

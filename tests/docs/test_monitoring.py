@@ -68,6 +68,18 @@ def test_each_alert_says_what_is_wrong_how_badly_and_where_to_read_on() -> None:
         assert alert["annotations"]["runbook"] == anchor
 
 
+def test_each_alert_is_seen_to_fire() -> None:
+    tests = yaml.safe_load((EXAMPLES / "alerts_test.yml").read_text())["tests"]
+    fired = {
+        one["alertname"]
+        for test in tests
+        for one in test["alert_rule_test"]
+        if one.get("exp_alerts")
+    }
+
+    assert fired == {alert["alert"] for alert in ALERTS}
+
+
 def test_each_runbook_is_of_an_alert_and_says_what_to_do() -> None:
     sections = dict(re.findall(r"^## (Countersign\w+)\n(.*?)(?=^## |\Z)", RUNBOOKS, re.M | re.S))
     assert set(sections) == {alert["alert"] for alert in ALERTS}

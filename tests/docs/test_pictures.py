@@ -7,8 +7,8 @@ import pytest
 from tests.docs import pictures
 from tests.docs.translations import ROOT
 
-SOURCE = re.compile(r'(?:srcset|src)="([^"]*docs/images/[^"]+|(?:\.\./)+images/[^"]+)"')
-READMES = {"README.md": "", "docs/zh-hans/README.md": "-zh"}
+SOURCE = re.compile(r'(?:srcset|src)="([^"]*docs/images/[^"]+|(?:\.\./)*images/[^"]+)"')
+READMES = {"README.md": "", "docs/README.zh-CN.md": "-zh"}
 
 
 def shown_in(document: str) -> set[str]:

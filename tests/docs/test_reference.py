@@ -1,9 +1,12 @@
 """Reference pages say what the code has now."""
 
+import re
+
 import pytest
 
 from core import actions
 from tests.docs import reference, reference_words
+from tests.processes import ROOT
 
 STALE = "write it again: python -m tests.docs.reference --write"
 
@@ -27,6 +30,15 @@ def test_every_action_with_words_is_listed() -> None:
 
     assert [words for words in actions.OTHERS if words not in listed] == []
     assert [words for words in actions._SAID.values() if words not in listed] == []
+
+
+def test_every_recorded_action_has_words() -> None:
+    recorded = re.compile(r"\b(?:record|entry)\(\s*\"([a-z_]+\.[a-z_]+)\"")
+    paths = (one for package in reference.PACKAGES for one in (ROOT / package).rglob("*.py"))
+    names = {name for path in paths for name in recorded.findall(path.read_text())}
+
+    assert len(names) > 100
+    assert sorted(names - set(reference.known_actions())) == []
 
 
 def test_every_kind_has_advice_and_words() -> None:

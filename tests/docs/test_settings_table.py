@@ -16,7 +16,7 @@ PACKAGES = [
     "policies",
     "registry",
 ]
-NAME = r"(?:COUNTERSIGN_[A-Z_]+|DATABASE_(?:[A-Z]+_)?URL|REDIS_URL|EMAIL_URL)"
+NAME = r"(?:COUNTERSIGN_[A-Z_]+|DATABASE_(?:[A-Z]+_)?URL|REDIS_URL|BROKER_URL|EMAIL_URL)"
 READ = re.compile(rf'(?:env(?:iron)?|urls|service_url)(?:\.get)?[(\[]"({NAME})"(?:, "([^"]*)")?')
 TABLE = (ROOT / "docs" / "en" / "reference" / "settings.md").read_text()
 ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.MULTILINE)

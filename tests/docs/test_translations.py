@@ -5,14 +5,22 @@ from pathlib import Path
 import pytest
 
 from tests.docs import translations
-from tests.docs.translations import CHINESE, HEAD, HEADING, blocks, digest, original_of
+from tests.docs.translations import (
+    CHINESE_README,
+    HEAD,
+    HEADING,
+    README,
+    blocks,
+    digest,
+    original_of,
+)
 
-TRANSLATED = sorted(CHINESE.rglob("*.md"))
+TRANSLATED = translations.translated()
 FRESH = "translate again, then run: python -m tests.docs.translations --mark"
 
 
 def name(page: Path) -> str:
-    return page.relative_to(CHINESE).as_posix()
+    return page.relative_to(CHINESE_README.parent).as_posix()
 
 
 def test_every_page_for_users_is_translated() -> None:
@@ -23,6 +31,11 @@ def test_every_page_for_users_is_translated() -> None:
     }
 
     assert missing == set()
+
+
+def test_the_readmes_of_both_languages_lead_to_each_other() -> None:
+    assert "[简体中文](docs/README.zh-CN.md)" in README.read_text()
+    assert "[English](../README.md)" in CHINESE_README.read_text()
 
 
 @pytest.mark.parametrize("page", TRANSLATED, ids=name)

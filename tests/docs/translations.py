@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGLISH, CHINESE = ROOT / "docs" / "en", ROOT / "docs" / "zh-hans"
+README, CHINESE_README = ROOT / "README.md", ROOT / "docs" / "README.zh-CN.md"
 # Code, and tables that tests write or compare.
 BLOCK = re.compile(
     r"^( *)```.*?^ *```$|^<!-- [\w ]+: begin -->$.*?^<!-- [\w ]+: end -->$",
@@ -28,17 +29,19 @@ HEAD = re.compile(r"<!-- English: ([0-9a-f]{16}) -->\n")
 def pages() -> list[Path]:
     """English pages for users; those for contributors are in English only."""
     found = (path for path in ENGLISH.rglob("*.md") if "contributing" not in path.parts)
-    return [ROOT / "README.md", *sorted(found)]
+    return [README, *sorted(found)]
+
+
+def translated() -> list[Path]:
+    return [CHINESE_README, *sorted(CHINESE.rglob("*.md"))]
 
 
 def translation_of(page: Path) -> Path:
-    inside = page.relative_to(ENGLISH if ENGLISH in page.parents else ROOT)
-    return CHINESE / inside
+    return CHINESE_README if page == README else CHINESE / page.relative_to(ENGLISH)
 
 
 def original_of(page: Path) -> Path:
-    inside = page.relative_to(CHINESE)
-    return ROOT / inside if inside.name == "README.md" else ENGLISH / inside
+    return README if page == CHINESE_README else ENGLISH / page.relative_to(CHINESE)
 
 
 def digest(page: Path) -> str:
@@ -70,7 +73,7 @@ def _localised(link: str, page: Path, chinese: Path) -> str:
     """Written as on the English page, or as found on the Chinese one: the Chinese target."""
     path, hash_, anchor = link.partition("#")
     target = _target(path, page, chinese)
-    if target.suffix == ".md" and CHINESE in target.parents:
+    if target in translated():
         target = original_of(target)
     local = translation_of(target) if target in pages() and target != page else target
     if path == "" or target == page:

@@ -48,7 +48,10 @@ WORDS = (
     Word("Active, Disabled", r"let in again|switched (on|off)"),
     Word("Create, Rotate, Revoke", r"(make|replace) (a |the )?token"),
     Word("p50, p95, p99", r"half took"),
-    Word("All time, Save filter, Export results, Remove", r"what fits|take away|for ever\b"),
+    Word(
+        "All time, Save filter, Export results, Remove",
+        r"what fits|take (it |them )?away|for ever\b",
+    ),
     Word("Timeline", r"^what happened$"),
     Word("Arguments, No arguments, Raw payload", r"bytes that would be sent|without arguments"),
     Word("Unverified context", r"claims of others"),

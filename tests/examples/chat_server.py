@@ -1,4 +1,5 @@
-"""A chat endpoint that speaks the wire format of OpenAI's chat completions, following a script.
+"""A chat endpoint that speaks the wire format of OpenAI's chat completions and of Anthropic's
+messages, following a script.
 
 It is as strict as the real one about what it is sent: names of tools, answers to every tool call,
 a key. What it answers was written before by the test, step by step.
@@ -16,6 +17,7 @@ from anyio.from_thread import start_blocking_portal
 
 KEY = "sk-only-for-tests"
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+ARGUMENT_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 Json = dict[str, Any]
 
 
@@ -64,6 +66,21 @@ def completion(message: Json, finish_reason: str) -> Step:
     )
 
 
+def parts(*content: Json, stop: str = "end_turn") -> Step:
+    """An answer in Anthropic's form."""
+    usage = {"input_tokens": 100, "output_tokens": 20}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted"}
+    return Step(body={**message, "content": [*content], "stop_reason": stop, "usage": usage})
+
+
+def text_part(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def use_part(number: int, name: str, **arguments: Any) -> Json:
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}
+
+
 def refuses(status: int, message: str, code: str, **headers: str) -> Step:
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -87,6 +104,17 @@ class ChatServer:
             return respond(refuses(500, "The script is at its end.", "script_over"))
         return respond(self.script.pop(0))
 
+    async def message(self, request: web.Request) -> web.Response:
+        if request.headers.get("x-api-key") != KEY:
+            return respond(refuses(401, "invalid x-api-key", "authentication_error"))
+        body = await request.json()
+        self.requests.append(body)
+        if not request.headers.get("anthropic-version"):
+            return respond(refuses(400, "anthropic-version: required", "invalid_request_error"))
+        if wrong := wrong_parts(body):
+            return respond(refuses(400, wrong, "invalid_request_error"))
+        return respond(self.script.pop(0))
+
     def told(self) -> dict[str, str]:
         """What the latest request says that the tools returned, by tool call."""
         messages = self.requests[-1]["messages"]
@@ -98,6 +126,7 @@ class ChatServer:
     async def serving(self) -> AsyncIterator[None]:
         app = web.Application()
         app.router.add_post("/v1/chat/completions", self.complete)
+        app.router.add_post("/v1/v1/messages", self.message)
         runner = web.AppRunner(app)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -125,11 +154,18 @@ def what_is_wrong_with(body: Json) -> str | None:
     for index, tool in enumerate(body.get("tools", [])):
         if not TOOL_NAME.fullmatch(tool["function"]["name"]):
             return f"Invalid 'tools[{index}].function.name': does not match pattern."
+        if wrong := wrong_argument(tool["function"]["parameters"]):
+            return f"Invalid 'tools[{index}].function.parameters.properties': '{wrong}'"
         if tool["function"]["parameters"].get("type") != "object":
             return f"Invalid 'tools[{index}].function.parameters': not an object schema."
     if not body.get("model"):
         return "You must provide a model parameter."
     return unanswered_call(body["messages"])
+
+
+def wrong_argument(schema: Json) -> str | None:
+    names = schema.get("properties", {})
+    return next((name for name in names if not ARGUMENT_NAME.fullmatch(name)), None)
 
 
 def unanswered_call(messages: list[Json]) -> str | None:
@@ -143,3 +179,24 @@ def unanswered_call(messages: list[Json]) -> str | None:
             break
         waiting += [call["id"] for call in message.get("tool_calls", [])]
     return f"These tool_call_ids had no response: {', '.join(waiting)}" if waiting else None
+
+
+def wrong_parts(body: Json) -> str | None:
+    """Anthropic's rules: turns of both sides after each other, and a result for each tool use."""
+    for index, tool in enumerate(body.get("tools", [])):
+        if not TOOL_NAME.fullmatch(tool["name"]) or "input_schema" not in tool:
+            return f"tools.{index}: invalid"
+        if wrong_argument(tool["input_schema"]):
+            said = "input_schema.properties: Property keys should match pattern"
+            return f"tools.{index}.custom.{said} '{ARGUMENT_NAME.pattern}'"
+    if not isinstance(body.get("max_tokens"), int) or not isinstance(body.get("system"), str):
+        return "max_tokens, system: required"
+    waiting: list[str] = []
+    for place, message in enumerate(body["messages"]):
+        if message["role"] != ("user", "assistant")[place % 2] or not message["content"]:
+            return f"messages.{place}: roles must alternate, and no message is empty"
+        found = [one for one in message["content"] if one["type"] == "tool_result"]
+        if sorted(one["tool_use_id"] for one in found) != sorted(waiting):
+            return f"messages.{place}: tool_use ids without tool_result blocks"
+        waiting = [one["id"] for one in message["content"] if one["type"] == "tool_use"]
+    return None

@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Annotated
 
 import anyio
 import uvicorn
@@ -22,6 +23,7 @@ from mcp_types import (
     TextContent,
     Tool,
 )
+from pydantic import Field
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -56,6 +58,10 @@ def gateway() -> MCPServer:
     def add(a: float, b: float) -> float:
         """Add two numbers."""
         return a + b
+
+    @server.tool(name="tickets.price")
+    def price(città: Annotated[str, Field(description="A quay.")]) -> str:
+        return f"To {città}: 62"
 
     @server.tool(name="calculator.fail")
     def fail() -> None:

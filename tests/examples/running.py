@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, TextContent, Tool
 
+NODE = shutil.which("node") or "there-is-no-node"
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DEADLINE = 20.0
 Mode = Literal["auto", "legacy"]
@@ -79,9 +81,9 @@ def text_of(result: CallToolResult) -> str:
 
 @contextmanager
 def over_stdio(name: str, *options: str, **environment: str) -> Iterator[Connection]:
-    executable, file = command(name)
+    executable, *arguments = command(name)
     process = StdioServerParameters(
-        command=executable, args=[file, *options], env=environment or None
+        command=executable, args=[*arguments, *options], env=environment or None
     )
     log = Log()
     with pipe_into(log) as errlog, start_blocking_portal() as portal:
@@ -113,6 +115,10 @@ def http_server(name: str, *options: str) -> Iterator[tuple[str, Log]]:
 
 
 def command(name: str) -> list[str]:
+    in_typescript = EXAMPLES / "typescript" / f"{name}.ts"
+    if in_typescript.exists():
+        # Node.js before 22.18 runs it with this alone.
+        return [NODE, "--experimental-strip-types", str(in_typescript)]
     return [sys.executable, str(EXAMPLES / f"{name}.py")]
 
 

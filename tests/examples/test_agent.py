@@ -10,7 +10,18 @@ import pytest
 
 from examples import agent
 from tests.examples import gateway
-from tests.examples.chat_server import KEY, ChatServer, Step, answers, chat_server, refuses, wants
+from tests.examples.chat_server import (
+    KEY,
+    ChatServer,
+    Step,
+    answers,
+    chat_server,
+    parts,
+    refuses,
+    text_part,
+    use_part,
+    wants,
+)
 from tests.examples.running import EXAMPLES, http_server
 
 
@@ -85,6 +96,20 @@ def test_a_name_too_long_for_the_endpoint_finds_its_way_back(settings: pytest.Mo
     assert told(chat) == ["the long one"]
 
 
+def test_an_argument_that_endpoints_reject_finds_its_way_back(
+    settings: pytest.MonkeyPatch,
+) -> None:
+    (alias,) = agent.arguments_for_chat(["a", "città", "b.c"])
+
+    _, chat = run(settings, wants(("tickets__price", {alias: "Holm"})), answers("Done."))
+
+    functions = {each["function"]["name"]: each["function"] for each in chat.requests[0]["tools"]}
+    told_of = functions["tickets__price"]["parameters"]
+    assert told_of["required"] == [alias]
+    assert told_of["properties"][alias]["description"] == "città: A quay."
+    assert told(chat) == ["To Holm: 62"]
+
+
 def test_names_that_would_become_the_same_stay_apart() -> None:
     names = ["a.b", "a__b", "a b", "a_b", "b.c" * 40]
 
@@ -104,6 +129,88 @@ def test_calls_of_one_turn_run_at_the_same_time(settings: pytest.MonkeyPatch) ->
     )
 
     assert chat.told() == {"call_0": "met", "call_1": "met"}
+
+
+# Anthropic's form
+
+
+def run_anthropic(
+    monkeypatch: pytest.MonkeyPatch, *script: Step, options: str = ""
+) -> tuple[int, Any]:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_MODEL", "scripted")
+    with chat_server(*script) as chat:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", chat.url)
+        monkeypatch.setattr(
+            sys, "argv", ["agent.py", "How much?", "--form", "anthropic", *options.split()]
+        )
+        return agent.main(), chat
+
+
+def test_several_tools_of_a_turn_are_answered_in_one_message(
+    settings: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    # Each of the first two returns only once the other has arrived.
+    first = (use_part(0, "pair__meet", place=0), use_part(1, "pair__meet", place=1))
+    code, chat = run_anthropic(
+        settings,
+        parts(text_part("Both."), *first, stop="tool_use"),
+        parts(use_part(2, "calculator__add", a=2, b=2), stop="tool_use"),
+        parts(text_part("Four.")),
+    )
+
+    assert code == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "answer    Four."
+    sent = chat.requests[-1]["messages"]
+    assert [one["role"] for one in sent] == ["user", "assistant", "user", "assistant", "user"]
+    assert [one["content"] for one in sent[2]["content"]] == ["met", "met"]
+    assert sent[4]["content"][0] == {
+        "type": "tool_result",
+        "tool_use_id": "toolu_2",
+        "content": "4.0",
+    }
+    assert {"name", "description", "input_schema"} == set(chat.requests[0]["tools"][0])
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "words"),
+    [
+        (refuses(401, "invalid x-api-key", "authentication_error"), 4, "refuses the key"),
+        (parts(text_part("Fo"), stop="max_tokens"), 6, "cut short (max_tokens)"),
+        (Step(body={"content": None}), 6, "answered without a message"),
+    ],
+)
+def test_its_failures_have_the_same_codes(
+    settings: pytest.MonkeyPatch, capsys: Any, step: Step, code: int, words: str
+) -> None:
+    assert run_anthropic(settings, step)[0] == code
+    assert words in capsys.readouterr().err
+
+
+# A dialogue
+
+
+@pytest.mark.parametrize("end", ["exit", "退出", None])
+def test_a_dialogue_goes_on_until_a_person_ends_it(
+    settings: pytest.MonkeyPatch, capsys: Any, end: str | None
+) -> None:
+    typed = iter(["How much?", "", "And twice that?", *([end] if end else [])])
+
+    def read(prompt: str) -> str:
+        if (line := next(typed, None)) is None:
+            raise EOFError
+        return line
+
+    settings.setattr("builtins.input", read)
+    with chat_server(answers("Four."), answers("Eight.")) as chat:
+        settings.setenv("OPENAI_BASE_URL", chat.url)
+        settings.setattr(sys, "argv", ["agent.py", "--language", "zh"])
+        assert agent.main() == 0
+
+    assert capsys.readouterr().out == "answer    Four.\nanswer    Eight.\n"
+    kept = chat.requests[-1]["messages"]
+    assert [one["role"] for one in kept] == ["system", "user", "assistant", "user"]
+    assert "中文" in kept[0]["content"]
 
 
 @pytest.mark.parametrize(
@@ -284,6 +391,7 @@ def test_it_names_every_setting_that_is_missing(settings: pytest.MonkeyPatch, ca
     assert "set OPENAI_MODEL, COUNTERSIGN_TOKEN" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_as_a_program_it_uses_a_real_example_server() -> None:
     sum_of_three = wants(("evaluate", {"expression": "1 + 2"}), ("add", {"a": 1, "b": 2}))
     with http_server("calculator") as (url, _), chat_server(sum_of_three, answers("3")) as chat:

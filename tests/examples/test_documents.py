@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -7,7 +8,9 @@ from jsonschema import Draft202012Validator
 from mcp import Client, MCPError
 from mcp_types import EmbeddedResource, ResourceLink, TextResourceContents
 
+from examples import documents
 from tests.examples.running import EXAMPLES, Connection
+from tests.upstreams.embeddings import Embedder, embedder
 
 EXAMPLE = "documents"
 
@@ -36,6 +39,10 @@ def hits(server: Connection, query: str, **arguments: Any) -> Any:
         ("May we sail in fog and wind?", "bad-weather", "fog"),
         ("I lost my umbrella", "lost-property", "Umbrellas"),
         ("wheelchair", "accessibility", "wheelchair"),
+        ("谁批准超过 2,000 克朗的退款？", "refunds-zh", "办公室经理批准"),
+        ("雨伞丢了怎么办", "lost-property-zh", "雨伞"),
+        ("轮椅", "accessibility-zh", "轮椅"),
+        ("风速多大会停航", "bad-weather-zh", "风速"),
     ],
 )
 def test_it_finds_the_document_that_answers(
@@ -92,7 +99,7 @@ def test_it_reads_a_document_as_an_embedded_resource(server: Connection) -> None
 def test_it_refuses_to_read_a_document_it_has_not(server: Connection) -> None:
     error = server.error("read_document", name="../climate")
 
-    assert "There is no document '../climate'. There are: accessibility," in error
+    assert "There is no document '../climate'. There are: accessibility-zh, accessibility," in error
 
 
 def test_its_documents_are_resources_too(server: Connection) -> None:
@@ -149,3 +156,50 @@ def test_only_rebuilding_the_index_changes_something(server: Connection) -> None
     rebuild = hints["rebuild_index"]
     assert rebuild is not None
     assert rebuild.destructive_hint is False
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Embedder]]:
+    with embedder() as (kind, url):
+        monkeypatch.setenv("EMBEDDINGS_URL", url)
+        monkeypatch.setenv("EMBEDDINGS_MODEL", "small")
+        monkeypatch.setenv("EMBEDDINGS_API_KEY", "key")
+        monkeypatch.delenv("DOCUMENTS_FOLDER", raising=False)
+        documents.index.cache_clear()
+        documents.vectors.cache_clear()
+        yield kind
+        documents.index.cache_clear()
+        documents.vectors.cache_clear()
+
+
+def found(query: str) -> list[str]:
+    result = documents.search_documents(query)
+    assert result.structured_content is not None
+    return [hit["name"] for hit in result.structured_content["hits"]]
+
+
+def test_with_embeddings_other_words_of_the_same_meaning_find_it(
+    endpoint: type[Embedder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found("brolly")[0].startswith("lost-property")
+    assert set(found("a gale")[:2]) & {"bad-weather", "bad-weather-zh"}
+    # Words count too.
+    assert found("Who approves large refunds?")[0] == "refunds"
+    path, key, body = endpoint.asked[0]
+    assert (path, key, body["model"]) == ("/v1/embeddings", "Bearer key", "small")
+    # The documents are sent once.
+    assert [len(one["input"]) for _path, _key, one in endpoint.asked if len(one["input"]) > 1] == [
+        sum(len(one.paragraphs) for one in documents.index().values())
+    ]
+
+    monkeypatch.delenv("EMBEDDINGS_URL")
+    assert found("brolly") == []
+
+
+def test_an_endpoint_that_fails_leaves_the_words(
+    endpoint: type[Embedder], capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoint.status = 500
+
+    assert found("Who approves large refunds?")[0] == "refunds"
+    assert "searching without embeddings" in capsys.readouterr().err

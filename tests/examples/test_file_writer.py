@@ -103,6 +103,7 @@ def test_it_says_when_there_is_no_such_file(server: Connection, files: Path, too
     assert "There is no file 'missing.txt'." in server.error(tool, path="missing.txt")
 
 
+@pytest.mark.long
 def test_it_says_when_the_outbox_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 

@@ -76,6 +76,7 @@ def test_it_refuses_what_is_no_mail_and_sends_nothing(
     assert list(outbox.rglob("*.eml")) == []
 
 
+@pytest.mark.long
 def test_the_environment_may_name_the_outbox_too(tmp_path: Path) -> None:
     with over_stdio(EXAMPLE, COUNTERSIGN_OUTBOX=str(tmp_path)) as server:
         sent: Any = server.call("send_mail", **MAIL).structured_content

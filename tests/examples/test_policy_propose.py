@@ -38,6 +38,7 @@ def run(live_server: Any, token: str, where: Path, *words: str) -> subprocess.Co
     )
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_ci_proposes(live_server: Any, ada: User, tmp_path: Path) -> None:
     token = program("robot", ada, *MAY).token

@@ -31,8 +31,9 @@ class House:
         with psycopg.connect(self.urls["DATABASE_URL"], row_factory=namedtuple_row) as db:
             return db.execute(
                 "SELECT convert_from(arguments, 'UTF8')::json->>'nonce' AS nonce, state, executed,"
-                " (SELECT count(*) FROM audit_entry e WHERE e.call_id = c.id) AS entries, seq"
-                " FROM calls_call c"
+                " coalesce(entries, 0) AS entries, seq FROM calls_call c LEFT JOIN"
+                " (SELECT call_id, count(*) AS entries FROM audit_entry GROUP BY call_id) e"
+                " ON e.call_id = c.id"
             ).fetchall()
 
 

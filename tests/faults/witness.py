@@ -49,6 +49,11 @@ class Witness:
     def answer(self) -> None:
         self._go.set()
 
+    def wait_for(self, tool: str, count: int, *, seconds: float = 60) -> None:
+        with self._arrived:
+            arrived = self._arrived.wait_for(lambda: self.tools[tool] >= count, seconds)
+        assert arrived, f"only {self.tools} of {count} of {tool} arrived"
+
     def wait_for_each(self, count: int, *, seconds: float = 30) -> None:
         """Until so many calls of every tool have arrived."""
         with self._arrived:

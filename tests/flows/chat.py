@@ -99,8 +99,33 @@ def check_tool(tool: Json) -> None:
     for schema in subschemas(parameters):
         if schema.get("type") == "array" and "items" not in schema:
             raise Rejected("'parameters': array schema missing items")
+        if schema.get("type") == "object" and "properties" not in schema:
+            raise Rejected("In context=(), object schema missing properties")
         if tool.get("strict") and schema.get("type") == "object":
             check_strict(schema)
+
+
+# Of the arguments themselves, by the API's own words.
+ARGUMENT = re.compile(r"^[a-zA-Z0-9_.-]{1,64}$")
+
+
+def check_anthropic(tool: Json) -> None:
+    """A tool of the Messages API."""
+    schema = tool["input_schema"]
+    if not NAME.fullmatch(tool["name"]):
+        raise Rejected("tools.0.custom.name: String should match pattern")
+    if schema.get("type") != "object" or set(schema) & {"oneOf", "anyOf", "allOf"}:
+        raise Rejected("input_schema does not support oneOf, allOf, or anyOf at the top level")
+    try:
+        jsonschema_rs.Draft202012Validator(schema)
+    except jsonschema_rs.ValidationError as error:
+        raise Rejected(f"JSON schema is invalid. It must match draft 2020-12: {error}") from error
+    for name in schema.get("properties", ()):
+        if not ARGUMENT.fullmatch(name):
+            raise Rejected(
+                f"tools.0.custom.input_schema.properties: Property keys should match pattern "
+                f"'{ARGUMENT.pattern}'"
+            )
 
 
 def check_strict(schema: Json) -> None:

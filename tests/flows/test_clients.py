@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+import jsonschema_rs
 import pytest
 from asgiref.sync import sync_to_async
 
@@ -23,14 +24,18 @@ from gateway.methods.own_definitions import DEFINITIONS
 from gateway.protocol.revisions import LAST_LEGACY, OLDEST
 from policies.models import Effect
 from registry.models import Tool, own_tools
+from registry.publishing import published_catalogue
+from registry.publishing.tool_lists import FORMATS, tool_list
 from registry.services import set_handling
 from tests.flows import compatibility, snippets
+from tests.flows.chat import check_anthropic, check_tool
 from tests.flows.directly import directly
 from tests.flows.house import TOOLSET, House, commands, decide, open_house, rule
 from tests.flows.servers import GOT, READ, Question, Server, questions, running_servers
 from tests.flows.visitors import Json, Reader, Refused, ScriptVisitor, Visitor, visiting
 from tests.gateway.conftest import until
-from tests.processes import Stack
+from tests.processes import ROOT, Stack
+from tests.registry.test_tool_lists import check_gemini_tool
 
 pytestmark = pytest.mark.long
 
@@ -218,7 +223,8 @@ async def test_it_lists_every_tool_as_its_server_describes_it(
 
 def shown_to(client: str, tools: list[Json]) -> list[Json]:
     """Only 2025-11-25 says of each tool whether it can run as a task: where its server says
-    nothing of that, it can."""
+    nothing of that, it can. Each schema has `properties`, which models' APIs demand."""
+    tools = [{**tool, "inputSchema": {"properties": {}} | tool["inputSchema"]} for tool in tools]
     if REVISIONS[client] != LAST_LEGACY:
         return [{key: said for key, said in tool.items() if key != "execution"} for tool in tools]
     optional = {"taskSupport": "optional"}
@@ -527,6 +533,38 @@ def paste(house: House, folder: Path) -> Callable[..., str]:
         return snippets.run(language, text, url=house.stack.agents_url, env=env, folder=folder)
 
     return paste
+
+
+def check_openai(tool: Json) -> None:
+    check_tool(tool["function"])
+
+
+TOOL_LISTS = (ROOT / "docs/en/reference/tool-lists.md").read_text()
+CHECKS = {"openai": check_openai, "anthropic": check_anthropic, "gemini": check_gemini_tool}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_list_for_models_is_one_that_their_providers_take(
+    form: str, house: House, truth: dict[str, Json], db: None
+) -> None:
+    """Every tool of every server, with what is lost on the way."""
+    toolset = published_catalogue.load().toolset(TOOLSET)
+    assert toolset is not None
+
+    listed = tool_list(toolset, form)
+
+    tools = listed.tools[0]["functionDeclarations"] if form == "gemini" else listed.tools
+    assert len(tools) == sum(len(one["tools"]) for one in truth.values()) > 50
+    for tool in tools:
+        if form in CHECKS:
+            CHECKS[form](tool)
+        elif form == "mcp":
+            jsonschema_rs.validator_for(tool["inputSchema"])
+        else:
+            jsonschema_rs.validator_for(tool)
+    assert all(one["why"] for one in listed.losses)
+    lossy = {one["tool"] for one in listed.losses}
+    assert f"| `{form}` | {len(tools)} | {len(lossy)} | {len(listed.losses)} |" in TOOL_LISTS
 
 
 def test_curl_lists_tools_and_calls_them(paste: Callable[..., str], truth: dict[str, Json]) -> None:

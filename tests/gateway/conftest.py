@@ -111,7 +111,8 @@ def forget_agreements() -> None:
 
 
 def add_rule(effect: Effect, tool: str, *, position: int = 100, **more: Any) -> Rule:
-    made = Rule(name=f"{effect} {tool}", effect=effect, tool=tool, position=position, **more)
+    named = {"name": f"{effect} {tool}"} | more
+    made = Rule(effect=effect, tool=tool, position=position, **named)
     return save_rule(made, by=SYSTEM)
 
 

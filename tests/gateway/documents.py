@@ -239,7 +239,7 @@ NO_JSON = [
 WRONG = {
     "twice": ("appears twice in one object", Documents.twice),
     "beyond": ("where parsers begin to disagree", Documents.beyond),
-    "too large": ("too large to be held exactly", Documents.too_large),
+    "too large": ("too large to be exact", Documents.too_large),
     "constant": ("is not JSON", Documents.constant),
     "half a pair": ("half of a surrogate pair", Documents.half_a_pair),
     "no text": ("is not UTF-8", Documents.no_text),

@@ -25,9 +25,9 @@ def add_limit(kind: str = "calls", amount: Any = 3, **more: Any) -> Limit:
         more = {"cost": 1, **more}
     if kind == "cost":
         more = {"unit": "EUR", **more}
-    agents = more.pop("agents", ())
+    for_some = {name: more.pop(name, ()) for name in ("agents", "owner_groups")}
     given = {"name": f"{kind} {Limit.objects.count()}", "effect": "deny", "per": ["agent"], **more}
-    return save_limit(Limit(kind=kind, amount=amount, **given), by=SYSTEM, agents=agents)
+    return save_limit(Limit(kind=kind, amount=amount, **given), by=SYSTEM, **for_some)
 
 
 limit = sync_to_async(add_limit)

@@ -1,8 +1,10 @@
 """Users sign in their agents' clients at our own authorization server; and attacks on it."""
 
 import asyncio
+import html
 import json
 import re
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +29,8 @@ from accounts.models import Agent as AgentRow
 from accounts.models import AgentToken, AuthorizationCode, RefreshToken, SignInClient, User
 from accounts.roles import Role
 from accounts.tasks import remove_ended_sign_ins
+from accounts.tokens import _checksum
+from approvals.models import Vote
 from audit.models import Entry
 from calls.models import Call
 from calls.record.states import State
@@ -39,7 +43,8 @@ from tests.accounts import service_tokens
 from tests.conftest import person
 from tests.gateway.agent import Agent, Reply
 from tests.gateway.client_documents import DocumentHost
-from tests.gateway.conftest import add_rule, decide, until
+from tests.gateway.conftest import AddRule, add_rule, decide, until
+from tests.gateway.limiting import limit
 from tests.processes import Stack
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +53,7 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 BACK = "http://127.0.0.1:33418/callback"
 VERIFIER = "v" * 50
+UNUSED_FOR = clients.UNUSED_FOR[SignInClient.Kind.REGISTERED]
 Answer = TypeVar("Answer")
 
 
@@ -184,14 +190,72 @@ async def test_a_client_finds_signs_in_and_calls(
 
     assert reply.status == 200, reply.body
     call = await Call.objects.select_related("person", "agent").aget()
-    assert (call.person, call.agent.name) == (bob, "bob-desk-app")
+    assert (call.person, call.agent.name) == (bob, "bob-registered-desk-app")
     entry = await sync_to_async(lambda: Entry.objects.get(call_id=call.pk, seq=1))()
     told = entry.details["signed_in"]
     assert (told["client_id"], told["subject"]) == (app.client_id, "bob")
+    assert (told["client"], told["issuer"]) == ("Desk app", gateway.web_url)
+    # So the entry of its outcome has the whole chain, too.
+    outcome = await Entry.objects.aget(call_id=call.pk, action="call.succeeded")
+    assert outcome.details == {"signed_in": told}
+    console = Client()
+    await sync_to_async(console.force_login)(bob)
+    page = (await sync_to_async(console.get)(f"/calls/{call.pk}/")).content.decode()
+    assert all(page.count(one) >= 2 for one in ("Desk app", told["issuer"], told["token"]))
     # One toolset's token opens no other address.
     assert (await ping(gateway, http, given["access_token"], at="desk/rec")).status == 401
     rejected = await Entry.objects.aget(action="agent.token_rejected")
     assert rejected.reason == "The access token is for another address."
+
+
+async def test_the_outcome_of_an_approved_call_names_client_and_approver(
+    gateway: Stack,
+    http: aiohttp.ClientSession,
+    app: SignInClient,
+    bob: User,
+    alice: User,
+    here: str,
+    rule: AddRule,
+) -> None:
+    assert gateway.worker
+    await rule(Effect.ASK, "echo")
+    given = await sync_to_async(signed_in)(bob, app, f"{gateway.agents_url}/mcp/desk")
+    agent = Agent(http, f"{gateway.agents_url}/mcp/desk", given["access_token"])
+    waiting = await agent.call("rec.echo", {"text": "x"})
+    await decide(alice)
+    state = {"requestState": waiting.result["requestState"]}
+    assert (await agent.call("rec.echo", {"text": "x"}, **state)).text == "x"
+
+    entry = await Entry.objects.aget(action="call.succeeded")
+    assert entry.details["signed_in"]["client_id"] == app.client_id
+    (approver,) = entry.details["approvers"]
+    vote = await Vote.objects.aget()
+    assert approver == {"name": "alice", "vote": vote.pk}
+
+
+@pytest.mark.parametrize("at", ["desk", "desk/rec"])
+async def test_a_slash_after_the_address_is_the_same_address(
+    gateway: Stack, http: aiohttp.ClientSession, app: SignInClient, bob: User, at: str
+) -> None:
+    """As a user types it, and as clients write it that compare it to the letter."""
+    place = f"{gateway.agents_url}{WELL_KNOWN}/mcp/{at}/"
+    refused = await ping(gateway, http, "", at=f"{at}/")
+    assert f'resource_metadata="{place}"' in refused.headers["WWW-Authenticate"]
+    async with http.get(place) as answer:
+        typed = (await answer.json())["resource"]
+    assert typed == f"{gateway.agents_url}/mcp/{at}/"
+
+    browser = await sync_to_async(Browser)(bob, app, typed)
+    given = await sync_to_async(browser.sign_in)()
+    for one in (at, f"{at}/"):
+        assert (await ping(gateway, http, given["access_token"], at=one)).status == 200
+    again = await sync_to_async(browser.refresh)(given["refresh_token"], resource=typed)
+    assert again.status_code == 200, again.content
+    assert (await AgentToken.objects.aget(client_id=app.client_id)).resource == typed[:-1]
+    assert (await ping(gateway, http, given["access_token"], at=f"{at}//")).status in (401, 404)
+    other = "desk/rec" if at == "desk" else "desk"
+    for one in (other, f"{other}/"):
+        assert (await ping(gateway, http, given["access_token"], at=one)).status == 401
 
 
 async def test_metadata_say_what_the_server_does(gateway: Stack, settings: Any) -> None:
@@ -249,6 +313,18 @@ def test_the_page_names_the_client_the_way_back_and_the_tools(browser: Browser) 
     assert AgentRow.objects.filter(owner__username="bob").count() == 1
 
 
+def test_the_way_back_to_a_program_at_ipv6_is_let_by_the_browser(
+    bob: User, open_desk: Toolset, here: str
+) -> None:
+    """Content-Security-Policy has no form for such an address, and a browser would stay here."""
+    back = "http://[::1]:33418/callback"
+    app = clients.register({"client_name": "Desk app", "redirect_uris": [back]})
+
+    answer = Browser(bob, app, here).page(redirect_uri=back)
+
+    assert "form-action 'self' http:;" in f"{answer['Content-Security-Policy']};"
+
+
 def test_denying_tells_the_client_and_makes_nothing(browser: Browser) -> None:
     answer = browser.press(browser.page(), "deny")
 
@@ -258,6 +334,32 @@ def test_denying_tells_the_client_and_makes_nothing(browser: Browser) -> None:
     assert Entry.objects.filter(action="agent_sign_in.denied").count() == 1
 
 
+def test_one_consent_page_gives_one_sign_in(browser: Browser) -> None:
+    page = browser.page()
+    codes = [
+        parse_qs(urlsplit(browser.press(page)["Location"]).query)["code"][0] for _press in range(2)
+    ]
+
+    # Whoever pressed twice goes on with the second answer, which is the first one.
+    assert len(set(codes)) == 1
+    assert browser.redeem(codes[1]).status_code == 200
+    again = browser.press(page)
+    assert (again.status_code, "Location" in again) == (400, False)
+    assert "The consent page was answered before. Start again." in reasons()
+    assert AgentToken.objects.valid().exclude(resource="").count() == 1
+
+
+def test_presses_at_once_on_one_page_give_one_code(browser: Browser) -> None:
+    page = browser.page()
+    with ThreadPoolExecutor(4) as pool:
+        presses = [pool.submit(_in_thread, lambda: browser.press(page)) for _ in range(4)]
+        places = {press.result(20)["Location"] for press in presses}
+
+    assert len(places) == 1
+    assert AuthorizationCode.objects.count() == 1
+    assert AgentRow.objects.filter(owner__username="bob").count() == 2
+
+
 def test_a_stranger_signs_in_first_and_comes_back(browser: Browser) -> None:
     answer = Client().get("/oauth/authorize", browser.asked())
 
@@ -265,6 +367,78 @@ def test_a_stranger_signs_in_first_and_comes_back(browser: Browser) -> None:
     there = parse_qs(urlsplit(answer["Location"]).query)["next"][0]
     assert there.startswith("/oauth/authorize?response_type=code")
     assert "state=s1" in there
+
+
+def test_a_client_that_names_no_address_is_signed_in_where_its_user_chooses(
+    browser: Browser, bob: User, here: str
+) -> None:
+    """As before RFC 8707 (MCP 2025-03-26)."""
+    alone = browser.page(resource=None)
+    assert (here in alone.content.decode(), "decision" in alone.content.decode()) == (True, True)
+    other = services.create_toolset("lab", by=bob)
+    services.set_agent_sign_in(other, True, by=bob)
+
+    choice = browser.page(resource=None).content.decode()
+    assert "decision" not in choice
+    ways = [html.unescape(one) for one in re.findall(r'href="(\?[^"]+)"', choice)]
+    assert len(ways) == 2
+    page = browser.console.get(f"/oauth/authorize{ways[1]}")
+    answer = browser.press(page)
+    code = parse_qs(urlsplit(answer["Location"]).query)["code"][0]
+    assert browser.redeem(code, resource=None).status_code == 200
+    grant = AgentToken.objects.exclude(resource="").get()
+    assert grant.resource == here.replace("desk", "lab")
+
+
+def test_the_choice_has_only_toolsets_that_take_the_users_agent(
+    browser: Browser, bob: User, here: str
+) -> None:
+    """Where a policy file names the agents, the consent of a user would end in an error."""
+    for slug in ("lab", "shop"):
+        services.set_agent_sign_in(services.create_toolset(slug, by=bob), True, by=bob)
+    browser.sign_in()
+    names = [managed.ManagedName(managed.TOOLSETS, slug) for slug in ("desk", "lab")]
+    managed.manage(names, "git: policies.toml")
+
+    choice = browser.page(resource=None).content.decode()
+    ways = [html.unescape(one) for one in re.findall(r'href="(\?[^"]+)"', choice)]
+    # desk has the agent already.
+    assert [parse_qs(way[1:])["resource"] for way in ways] == [
+        [here],
+        [here.replace("desk", "shop")],
+    ]
+
+    names = [managed.ManagedName(managed.TOOLSETS, slug) for slug in ("desk", "lab", "shop")]
+    managed.manage(names, "git: policies.toml")
+    alone = browser.page(resource=None).content.decode()
+    assert (here in alone, "decision" in alone) == (True, True)
+    AgentRow.objects.get(name="scout")
+    services.unassign(
+        Toolset.objects.get(slug="desk"),
+        AgentRow.objects.exclude(name="scout").get(),
+        by=managed.PolicyApplier.of(bob.actor),
+    )
+    assert browser.page(resource=None).status_code == 400
+    assert reasons() == ["Policy files manage every toolset where users sign in agents."]
+
+
+def test_nobody_is_asked_for_an_address_where_none_is_open(
+    toolset: Toolset, bob: User, app: SignInClient, here: str
+) -> None:
+    assert Browser(bob, app, here).page(resource=None).status_code == 400
+    assert reasons() == ["The client names no address where users sign in agents."]
+
+
+async def test_the_agents_address_leads_to_the_authorization_servers_metadata(
+    gateway: Stack, http: aiohttp.ClientSession
+) -> None:
+    """For clients of 2025-03-26, which look nowhere else."""
+    assert gateway.web
+    place = f"{gateway.agents_url}/.well-known/oauth-authorization-server"
+    async with http.get(place) as answer:
+        said = await answer.json()
+
+    assert (answer.status, said["issuer"]) == (200, gateway.web_url)
 
 
 WRONG: dict[str, dict[str, Any]] = {
@@ -284,9 +458,8 @@ WRONG: dict[str, dict[str, Any]] = {
     "https loopback": {"redirect_uri": BACK.replace("http:", "https:")},
     "redirect runs": {"redirect_uri": "javascript:alert(1)"},
     "redirect with a line": {"redirect_uri": f"{BACK}\r\nX: y"},
-    "no resource": {"resource": None},
     "the host": {"resource": "http://127.0.0.1:8001"},
-    "a slash more": {"resource": "http://127.0.0.1:8001/mcp/desk/"},
+    "two slashes more": {"resource": "http://127.0.0.1:8001/mcp/desk//"},
     "another toolset": {"resource": "http://127.0.0.1:8001/mcp/other"},
     "another server": {"resource": "http://127.0.0.1:8001/mcp/desk/other"},
     "another host": {"resource": "http://evil.example/mcp/desk"},
@@ -301,7 +474,9 @@ def test_a_wrong_request_leads_nowhere_and_is_recorded(browser: Browser, wrong: 
 
     assert answer.status_code == 400
     assert "Location" not in answer
-    assert len(reasons()) == 1
+    (rejected,) = Entry.objects.filter(action="agent_sign_in.rejected")
+    asked = WRONG[wrong].get("redirect_uri", BACK) or ""
+    assert rejected.details["redirect_uri"] == asked[:100]
     assert not AuthorizationCode.objects.exists()
 
 
@@ -309,6 +484,27 @@ def test_a_parameter_sent_twice_is_rejected(browser: Browser) -> None:
     query = f"{urlencode(browser.asked())}&redirect_uri=https://evil.example/"
 
     assert browser.console.get(f"/oauth/authorize?{query}").status_code == 400
+    assert reasons() == ["The client sent a parameter twice."]
+
+
+@pytest.mark.parametrize("place", ["/oauth/authorize", "/oauth/device"])
+@pytest.mark.parametrize("inside", ["iframe", "frame", "object", "embed"])
+def test_the_page_is_given_into_no_frame_and_the_attempt_is_recorded(
+    browser: Browser, place: str, inside: str
+) -> None:
+    """Click-jacking. No browser would show it; it names the frame for which it asks."""
+    there = f"{place}?{urlencode(browser.asked())}"
+    framed = {"Sec-Fetch-Dest": inside, "Sec-Fetch-Site": "cross-site"}
+
+    answers = [one.get(there, headers=framed) for one in (browser.console, Client())]
+
+    assert [one.status_code for one in answers] == [400, 400]
+    assert not any("decision" in one.content.decode() for one in answers)
+    actors = set(Entry.objects.filter(action="agent_sign_in.rejected").values_list("actor"))
+    assert {("bob",)} < actors
+    assert set(reasons()) == {"Another page asked for the consent page in a frame of it."}
+    alone = browser.console.get(there, headers={"Sec-Fetch-Dest": "document"})
+    assert alone.status_code == 200
 
 
 def test_the_port_of_a_program_on_the_users_computer_may_be_another(browser: Browser) -> None:
@@ -382,7 +578,8 @@ UNFIT: dict[str, dict[str, Any]] = {
 def test_a_code_opens_nothing_with_anything_else(browser: Browser, unfit: str) -> None:
     answer = browser.redeem(browser.allowed()["code"], **UNFIT[unfit])
 
-    assert answer.status_code == 400
+    # One that is not known here registers anew.
+    assert answer.status_code == (401 if unfit == "another client" else 400)
     assert not AgentToken.objects.exclude(resource="").exists()
     assert len(reasons()) == (0 if unfit == "no verifier" else 1)
 
@@ -455,7 +652,9 @@ def test_the_grace_is_the_clients_alone(browser: Browser, changed: dict[str, str
 
     answer = browser.refresh(first, **changed)
 
-    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    is_known = "client_id" not in changed
+    expected = (400, "invalid_grant") if is_known else (401, "invalid_client")
+    assert (answer.status_code, answer.json()["error"]) == expected
     assert "refresh_token" not in answer.json()
 
 
@@ -481,7 +680,7 @@ def test_what_ended_long_ago_is_removed_and_its_entries_stay(
     entries = Entry.objects.count()
 
     AuthorizationCode.objects.update(expires_at=timezone.now() - removal.CODES_KEPT * 2)
-    SignInClient.objects.update(created_at=timezone.now() - clients.UNUSED_FOR * 2)
+    SignInClient.objects.update(read_at=timezone.now() - UNUSED_FOR * 2)
     AgentToken.objects.update(revoked_at=timezone.now() - removal.GRANTS_KEPT * 2)
     remove_ended_sign_ins()
 
@@ -495,6 +694,7 @@ def test_what_ended_long_ago_is_removed_and_its_entries_stay(
     assert browser.refresh(given["refresh_token"]).status_code == 400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "changed", [{"client_id": "csr_other"}, {"resource": "http://127.0.0.1:8001/mcp/other"}]
 )
@@ -503,7 +703,8 @@ def test_a_refresh_token_is_its_clients_and_its_toolsets(
 ) -> None:
     token = browser.sign_in()["refresh_token"]
 
-    assert browser.refresh(token, **changed).status_code == 400
+    # A client that is not known learns that it has to register.
+    assert browser.refresh(token, **changed).status_code == (401 if "client_id" in changed else 400)
     assert len(reasons()) == 1
 
 
@@ -535,6 +736,7 @@ def test_a_client_signs_itself_out_and_nobody_elses(browser: Browser) -> None:
 ENDS = ["revoked", "agent disabled", "user disabled", "another owner", "switched off"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ENDS)
 async def test_what_ends_the_sign_in_ends_its_access_tokens_at_once(
     gateway: Stack,
@@ -591,9 +793,62 @@ async def test_old_and_forged_access_tokens_open_nothing(
     assert (await ping(gateway, http, new)).status == 200
     assert {(await ping(gateway, http, one)).status for one in [old, *forged]} == {401}
     entries = [one async for one in Entry.objects.filter(action="agent.token_rejected")]
-    # Nothing is written of what anybody could have made up.
-    assert [one.reason for one in entries] == ["The access token has expired."]
-    assert not any(old in json.dumps(one.details) for one in entries)
+    # What anybody can make up has one entry of each kind, however much of it is sent.
+    assert sorted(one.reason for one in entries) == [
+        "It is no access token.",
+        "The access token has a signature that is not ours.",
+        "The access token has expired.",
+    ]
+    assert not any(one in json.dumps(e.details) for one in [old, *forged[:4]] for e in entries)
+
+
+async def test_agent_tokens_that_open_nothing_are_written_down_in_bounded_number(
+    gateway: Stack, http: aiohttp.ClientSession, bob: User
+) -> None:
+    agent = await sync_to_async(accounts.create_agent)("spare", owner=bob, by=bob)
+    texts = [await sync_to_async(accounts.issue_token)(agent, by=bob) for _ in range(3)]
+    rows = [await AgentToken.objects.aget(public_id=text[4:12]) for text in texts]
+    await sync_to_async(accounts.revoke_token)(rows[0], by=bob)
+    await AgentToken.objects.filter(pk=rows[1].pk).aupdate(
+        expires_at=timezone.now() - timedelta(days=1)
+    )
+    wrong, unknown = with_secret_of(texts[2], texts[0]), with_secret_of("csa_AAAAAAAA_", texts[0])
+    unsigned = "eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0.AA"
+    refresh = secrets.token_urlsafe(32)
+
+    for text in [*texts[:2], wrong, unknown, unsigned, refresh] * 3:
+        assert (await ping(gateway, http, text)).status == 401
+    for _ in range(30):
+        await ping(gateway, http, secrets.token_urlsafe(32))
+
+    entries = [one async for one in Entry.objects.filter(action="agent.token_rejected")]
+    assert sorted((one.reason, one.agent, one.details.get("token", "")) for one in entries) == [
+        ("It is no access token.", "", ""),
+        ("No identity provider gives agents tokens here.", "", ""),
+        ("The agent token has expired.", "spare", rows[1].public_id),
+        ("The agent token is not known.", "", ""),
+        ("The agent token was revoked.", "spare", rows[0].public_id),
+        ("The secret of the agent token is wrong.", "spare", rows[2].public_id),
+    ]
+    assert not any(texts[0][13:50] in json.dumps(one.details) for one in entries)
+
+
+def with_secret_of(token: str, other: str) -> str:
+    """Well-formed, with the id of the first."""
+    body = token[:13] + other[13:56]
+    return f"{body}_{_checksum(body)}"
+
+
+def test_a_revoked_token_at_rest_is_written_down(bob: User) -> None:
+    agent = accounts.create_agent("spare", owner=bob, by=bob)
+    text = accounts.issue_token(agent, by=bob)
+    accounts.revoke_token(agent.tokens.get(), by=bob)
+
+    for _ in range(2):
+        answer = Client().get("/api/calls", headers={"Authorization": f"Bearer {text}"})
+        assert answer.status_code == 401
+    (entry,) = Entry.objects.filter(action="agent.token_rejected")
+    assert (entry.reason, entry.agent) == ("The agent token was revoked.", "spare")
 
 
 def test_two_users_of_one_client_are_two_agents(
@@ -605,7 +860,77 @@ def test_two_users_of_one_client_are_two_agents(
     Browser(ana, app, here).sign_in()
 
     found = AgentToken.objects.exclude(resource="").values_list("agent__name", "agent__owner__pk")
-    assert set(found) == {("bob-desk-app", browser_owner(browser)), ("ana-desk-app", ana.pk)}
+    assert set(found) == {
+        ("bob-registered-desk-app", browser_owner(browser)),
+        ("ana-registered-desk-app", ana.pk),
+    }
+
+
+def test_a_client_that_registered_itself_takes_no_name_of_one_with_a_document(
+    browser: Browser, bob: User, here: str
+) -> None:
+    app = clients.register({"client_name": "claude-ai", "redirect_uris": [BACK]})
+    Browser(bob, app, here).sign_in()
+    genuine = SignInClient.objects.create(
+        client_id="https://claude.ai/oauth/client", kind=SignInClient.Kind.DOCUMENT
+    )
+
+    names = [grants.agent_of(bob, app), grants.find_or_make_agent(bob, genuine)]
+
+    assert [str(one) for one in names] == ["bob-registered-claude-ai", "bob-claude-ai"]
+
+
+def test_a_client_of_a_host_that_registers_again_is_the_same_agent(bob: User) -> None:
+    there = ["https://chat.example/callback", "https://chat.example/other"]
+    said = {"client_name": "Chat", "redirect_uris": there}
+    before = clients.register(said)
+    agent = grants.find_or_make_agent(bob, before)
+    allow_it(bob, before, agent)
+
+    again = clients.register(said)
+
+    assert grants.find_or_make_agent(bob, again) == agent
+    ana = person("ana", Role.VIEWER)
+    assert grants.find_or_make_agent(ana, again) != agent
+
+
+@pytest.mark.parametrize(
+    ("changed", "agents"),
+    [
+        # Another client of hosts, which registers twice.
+        ({"client_name": "Chat 2"}, 2),
+        ({"redirect_uris": ["https://chat.example/callback", "https://evil.example/"]}, 2),
+        # Each time another one.
+        ({"redirect_uris": ["https://chat.example/callback", BACK]}, 3),
+        ({"redirect_uris": ["https://chat.example/callback", "com.example.chat:/callback"]}, 3),
+        ({"redirect_uris": ["https://localhost/callback"]}, 3),
+        ({"grant_types": ["authorization_code", clients.DEVICE_GRANT]}, 3),
+    ],
+)
+def test_a_client_that_others_could_pass_for_is_another_agent_each_time(
+    bob: User, changed: dict[str, Any], agents: int
+) -> None:
+    """What it registers proves nothing where a program on the user's computer gets the codes."""
+    said = {"client_name": "Chat", "redirect_uris": ["https://chat.example/callback"]}
+    made = set()
+    for one in (said, said | changed, said | changed):
+        client = clients.register(one)
+        agent = grants.find_or_make_agent(bob, client)
+        allow_it(bob, client, agent)
+        made.add(agent.pk)
+
+    assert len(made) == agents
+
+
+def allow_it(who: User, client: SignInClient, agent: AgentRow) -> None:
+    grants.allow(
+        client=client,
+        person=who,
+        agent=agent,
+        resource="https://agents.example/mcp/desk",
+        redirect_uri=client.redirect_uris[0],
+        challenge=challenge_of(VERIFIER),
+    )
 
 
 def browser_owner(browser: Browser) -> int:
@@ -614,7 +939,7 @@ def browser_owner(browser: Browser) -> int:
 
 def test_a_disabled_agent_is_not_signed_in_again(browser: Browser, alice: User) -> None:
     browser.sign_in()
-    agent = AgentRow.objects.get(name="bob-desk-app")
+    agent = AgentRow.objects.get(name="bob-registered-desk-app")
     accounts.set_agent_enabled(agent, False, by=alice)
 
     answer = browser.press(browser.page())
@@ -660,6 +985,32 @@ def test_clients_register_where_that_is_switched_on(open_desk: Toolset, settings
 
 
 @pytest.mark.parametrize(
+    "uri",
+    [
+        "cursor://anysphere.cursor-mcp/oauth/callback",
+        "vscode://vendor.extension/callback",
+        "com.example.chat:/callback",
+        "http://localhost:4000/callback",
+        "chat://callback",
+    ],
+)
+def test_apps_of_native_clients_and_those_that_an_operator_names_are_registered(
+    open_desk: Toolset, settings: Any, uri: str
+) -> None:
+    settings.CLIENT_REGISTRATION = True
+    settings.CLIENT_SCHEMES = frozenset({"chat"})
+
+    assert register({"redirect_uris": [uri]}).status_code == 201
+
+
+# Of browsers, of programs that come with a system, and words that an app may take on any computer.
+SYSTEM_SCHEMES = (
+    *("jnlp", "file", "blob", "view-source", "intent", "ssh", "steam", "zoommtg", "slack", "chat"),
+    *("microsoft.windows.camera", "com.apple.systempreferences", "x-apple.systempreferences"),
+)
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "[]",
@@ -684,6 +1035,10 @@ def test_clients_register_where_that_is_switched_on(open_desk: Toolset, settings
         {"redirect_uris": ["https://*/"]},
         {"redirect_uris": ["https://a.example%2f.b.example/"]},
         {"redirect_uris": ["mailto:a@b.example"]},
+        {"redirect_uris": ["ms-msdt:/id"]},
+        {"redirect_uris": ["search-ms:query=a"]},
+        {"redirect_uris": ["httpx://evil.example/cb"]},
+        *({"redirect_uris": [f"{scheme}://a.example/cb"]} for scheme in SYSTEM_SCHEMES),
         {"redirect_uris": [1]},
         {"redirect_uris": [f"https://a.example/{n}" for n in range(30)]},
         {"redirect_uris": ["https://a.example/"], "client_name": 1},
@@ -703,6 +1058,7 @@ def test_what_cannot_be_used_is_not_registered(
     assert len(reasons()) == 1
 
 
+@pytest.mark.long
 def test_a_flood_of_registrations_is_bounded(
     open_desk: Toolset, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -710,16 +1066,62 @@ def test_a_flood_of_registrations_is_bounded(
     monkeypatch.setattr(tokens, "REGISTRATIONS", RequestRate(5, 60))
     said = {"redirect_uris": [BACK]}
 
-    assert [register(said).status_code for _ in range(8)] == [201] * 5 + [429] * 3
-    assert reasons() == ["This address registers too many clients."]
+    # What cannot be registered takes nothing from others behind the address.
+    assert {register({"redirect_uris": []}).status_code for _ in range(8)} == {400}
+    answers = [register(said) for _ in range(8)]
+    assert [one.status_code for one in answers] == [201] * 5 + [429] * 3
+    assert 0 < int(answers[-1]["Retry-After"]) <= 60
+    assert "This address registers too many clients." in reasons()
 
-    # What was not used in an hour is forgotten.
+    # What no user looked at for long is forgotten.
     monkeypatch.setattr(tokens, "REGISTRATIONS", RequestRate(1000, 60))
-    SignInClient.objects.update(created_at=timezone.now() - clients.UNUSED_FOR * 2)
+    SignInClient.objects.update(read_at=timezone.now() - UNUSED_FOR * 2)
     assert register(said).status_code == 201
     assert SignInClient.objects.count() == 1
 
 
+def test_a_user_may_take_weeks_between_the_client_and_the_consent(
+    browser: Browser, settings: Any
+) -> None:
+    settings.CLIENT_REGISTRATION = True
+    early = timezone.now() - UNUSED_FOR * 0.9
+    SignInClient.objects.update(created_at=early, read_at=early)
+    assert browser.page().status_code == 200
+    # The page was seen: from now on it counts anew.
+    SignInClient.objects.update(created_at=early - UNUSED_FOR)
+    assert register({"redirect_uris": [BACK]}).status_code == 201
+
+    assert browser.sign_in()["access_token"]
+
+
+def test_a_flood_displaces_no_client_whose_page_was_seen(
+    browser: Browser, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.CLIENT_REGISTRATION = True
+    monkeypatch.setattr(clients, "UNUSED_MAX", 3)
+    for _ in range(2):
+        assert register({"redirect_uris": [BACK]}).status_code == 201
+    assert browser.page().status_code == 200
+    SignInClient.objects.update(network="127.0.0.1")
+
+    assert [register({"redirect_uris": [BACK]}).status_code for _ in range(2)] == [201] * 2
+
+    assert browser.page().status_code == 200
+
+
+def test_a_client_that_was_forgotten_learns_to_register_again(browser: Browser) -> None:
+    code = browser.allowed()["code"]
+    browser.app.delete()
+
+    # By this error alone SDKs forget their registration (RFC 6749, 5.2).
+    answer = browser.redeem(code)
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
+    page = browser.page()
+    assert page.status_code == 400
+    assert "the client then registers itself" in page.content.decode()
+
+
+@pytest.mark.long
 def test_a_flood_of_ten_networks_keeps_nobody_out(
     open_desk: Toolset, settings: Any, monkeypatch: pytest.MonkeyPatch, bob: User, here: str
 ) -> None:
@@ -755,14 +1157,80 @@ def test_names_that_read_alike_are_pointed_out(browser: Browser, bob: User, here
     assert "reads like this one" not in browser.page().content.decode()
     assert "reads like this one" not in Browser(bob, look_alike, here).page().content.decode()
     assert "reads like this one" in Browser(bob, same, here).page().content.decode()
-    # A letter of another alphabet is shown as one.
-    assert "Desk аpp" not in Browser(bob, other, here).page().content.decode()
+    Browser(bob, same, here).allowed()
+    allowed = Entry.objects.filter(action="agent_sign_in.allowed").order_by("pk")
+    assert [one.details.get("reads_like") for one in allowed] == [None, browser.app.client_id]
+    # A letter of another alphabet is shown as one, and passes for the Latin one.
+    shown = Browser(bob, other, here).page().content.decode()
+    assert "Desk аpp" not in shown
+    assert "reads like this one" in shown
+
+
+@pytest.mark.parametrize(
+    "name", ["Desk app (official)", "My Desk app", "Desk\u3164app", "ⅮΕЅК аpp"]
+)
+def test_a_name_that_holds_an_allowed_one_is_pointed_out(
+    browser: Browser, bob: User, here: str, name: str
+) -> None:
+    browser.sign_in()
+    app = clients.register({"client_name": name, "redirect_uris": [BACK]})
+
+    assert "reads like this one" in Browser(bob, app, here).page().content.decode()
+
+
+@pytest.mark.parametrize("name", ["\u3164\u200b", " ", "\u202eppa", "De\u2066sk"])
+def test_a_name_that_is_blank_or_turns_is_not_registered(
+    open_desk: Toolset, settings: Any, name: str
+) -> None:
+    settings.CLIENT_REGISTRATION = True
+
+    answer = register({"client_name": name, "redirect_uris": [BACK]})
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
+    assert len(reasons()) == 1
+    assert clients.register({"client_name": "Desk\u200b", "redirect_uris": [BACK]}).name == "Desk"
+
+
+@pytest.mark.parametrize(
+    ("name", "product"),
+    [
+        ("Claude", "Claude"),
+        ("\u0421laude", "Claude"),
+        ("Cl\u0430ud\u0435", "Claude"),
+        ("\uff23\uff4c\uff41\uff55\uff44\uff45", "Claude"),
+        ("C1aude AI", "Claude"),
+        ("claude.ai", "Claude"),
+        ("Claude (official)", "Claude"),
+        ("Anthropic", "Anthropic"),
+        ("\u0421hatGPT", "ChatGPT"),
+        ("C\u03c5rs\u03bfr", "Cursor"),
+        ("Curs\u0585r", "Cursor"),
+        ("Cursor", ""),
+        ("Desk app", ""),
+    ],
+)
+def test_a_name_of_a_well_known_product_is_pointed_out(
+    open_desk: Toolset, bob: User, here: str, name: str, product: str
+) -> None:
+    app = clients.register({"client_name": name, "redirect_uris": [BACK]})
+    browser = Browser(bob, app, here)
+
+    text = browser.page().content.decode()
+
+    assert ("nobody confirms that it is" in text) == bool(product)
+    assert f"The name reads like that of {product}," in text or not product
+    browser.allowed()
+    (entry,) = Entry.objects.filter(action="agent_sign_in.allowed")
+    assert entry.details.get("reads_like", "") == product
 
 
 def test_pages_of_one_user_are_bounded(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consent, "PAGES", RequestRate(2, 60))
 
-    assert [browser.page().status_code for _ in range(3)] == [200, 200, 400]
+    assert [browser.page().status_code for _ in range(2)] == [200, 200]
+    answer = browser.page()
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= 60
 
 
 @pytest.fixture
@@ -812,6 +1280,7 @@ def test_a_document_is_read_anew_and_outlives_its_host_for_a_day(
     assert "The redirect address is none of the client's." in reasons()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "said",
     [
@@ -832,6 +1301,7 @@ def test_a_document_that_does_not_fit_makes_no_client(
     assert len(reasons()) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "answer", [(302, b"/app2.json"), (200, b"{"), (200, b"[]"), (404, b""), (200, b"\xff")]
 )
@@ -850,6 +1320,28 @@ def test_an_answer_that_is_no_document_makes_no_client(
     assert documents.asked == ["/app.json"]
 
 
+@pytest.mark.parametrize(
+    "client_id",
+    [
+        "https://cl\u0430ude.ai/app.json",
+        "https://claude.ai\u2215x.a.example/app.json",
+        "https://claude.ai\u3002a.example/app.json",
+        "https://claude.ai;a.example/app.json",
+        "https://claude.ai%2f.a.example/app.json",
+        "https://a.example/\u0430pp.json",
+    ],
+)
+def test_no_host_vouches_for_a_client_whose_name_reads_like_another_host(
+    bob: User, open_desk: Toolset, here: str, client_id: str
+) -> None:
+    """The page shows it in bold: an address has letters of ASCII alone, and its host no others."""
+    app = SignInClient(client_id=client_id, kind=SignInClient.Kind.DOCUMENT)
+
+    assert Browser(bob, app, here).page().status_code == 400
+    assert reasons() == ["The client's id is no address that a document may have."]
+
+
+@pytest.mark.long
 def test_documents_are_not_looked_for_inside(
     documents: DocumentHost, bob: User, open_desk: Toolset, here: str, settings: Any
 ) -> None:
@@ -914,6 +1406,7 @@ def test_users_see_and_end_their_own_sign_ins(browser: Browser, alice: User) -> 
     assert "Desk app" not in browser.console.get("/profile/agents/").content.decode()
 
 
+@pytest.mark.long
 def test_administrators_see_the_sign_ins_of_a_toolset(browser: Browser) -> None:
     browser.sign_in()
     ada = Client()
@@ -934,6 +1427,7 @@ def introspect(token: str, service_token: str) -> Any:
     )
 
 
+@pytest.mark.long
 def test_service_accounts_that_may_ask_learn_what_a_token_is(
     browser: Browser, open_desk: Toolset, bob: User
 ) -> None:
@@ -958,6 +1452,7 @@ def service_token(name: str, scopes: list[str], by: User) -> str:
     return service_tokens.issue(account, by=by)
 
 
+@pytest.mark.long
 async def test_rules_and_cards_know_the_client(
     gateway: Stack, http: aiohttp.ClientSession, app: SignInClient, alice: User, bob: User
 ) -> None:
@@ -980,10 +1475,42 @@ async def test_rules_and_cards_know_the_client(
     await decide(alice)
     await asked
 
+    first = await Entry.objects.aget(call_id=call.pk, seq=1)
+    told = first.details["signed_in"]
+    chain = ["User", "bob", "Client", "Desk app", told["issuer"], told["token"], "Agent", "Server"]
+    shown = card.partition("Identity chain")[2].partition("</ol>")[0]
+    assert [shown.find(one) for one in chain] == sorted(shown.find(one) for one in chain)
+    assert all(one in shown for one in chain)
+    decided = await sync_to_async(page_of)(f"/calls/{call.pk}/", alice)
+    assert '<span class="muted small">Approver</span> alice' in decided
     assert f"Asked by the client {app.client_id}, which bob signed in" in card
     assert "Signed-in client" in page
     # The worker judges it as the gateway did.
     await until(lambda: Call.objects.filter(pk=call.pk, state=State.SUCCEEDED).aexists())
+
+
+@pytest.mark.long
+async def test_a_person_has_one_count_for_all_clients_that_they_sign_in(
+    gateway: Stack, http: aiohttp.ClientSession, app: SignInClient, alice: User, bob: User
+) -> None:
+    await limit("calls", 1, period="hour", per=["person"])
+    await sync_to_async(add_rule)(Effect.ALLOW, "echo")
+    here = f"{gateway.agents_url}/mcp/desk"
+    again = await sync_to_async(clients.register)(
+        {"client_name": "Desk app", "redirect_uris": [BACK]}
+    )
+    replies = []
+    for who, client in ((bob, app), (bob, again), (alice, again)):
+        given = await sync_to_async(signed_in)(who, client, here)
+        agent = Agent(http, here, given["access_token"])
+        replies.append(await agent.call("rec.echo", {"text": "a"}))
+
+    assert await AgentRow.objects.filter(owner=bob).acount() == 3
+    assert ["is reached: 1 call per hour" in reply.text for reply in replies] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def page_of(path: str, reader: User) -> str:
@@ -1041,7 +1568,9 @@ def test_allow_pressed_twice_makes_one_agent(browser: Browser, bob: User) -> Non
     page = browser.page()
 
     assert [browser.press(page).status_code for _ in range(2)] == [302, 302]
-    assert AgentRow.objects.filter(owner=bob, name__startswith="bob-desk-app").count() == 1
+    assert (
+        AgentRow.objects.filter(owner=bob, name__startswith="bob-registered-desk-app").count() == 1
+    )
 
 
 def test_a_user_who_lost_the_right_keeps_no_sign_in(browser: Browser, bob: User) -> None:
@@ -1060,12 +1589,12 @@ def test_consent_gives_no_right_to_tokens_without_an_end_of_sign_in(
     sign-in and open the toolset's other addresses."""
     browser.sign_in()
 
-    answer = browser.console.post("/agents/bob-desk-app/tokens/", {"days": "30"})
+    answer = browser.console.post("/agents/bob-registered-desk-app/tokens/", {"days": "30"})
 
     assert answer.status_code == 403
     assert not AgentToken.objects.filter(resource="").exists()
-    page = browser.console.get("/agents/bob-desk-app/").content.decode()
-    assert 'action="/agents/bob-desk-app/tokens/"' not in page
+    page = browser.console.get("/agents/bob-registered-desk-app/").content.decode()
+    assert 'action="/agents/bob-registered-desk-app/tokens/"' not in page
 
 
 @pytest.mark.parametrize("name", ["客户端", "桌面", ""])
@@ -1087,7 +1616,7 @@ def test_an_agent_has_its_owners_name_and_never_the_clients_alone(
 
     signed_in(li, app, here)
 
-    assert AgentRow.objects.get(owner=li).name == f"user-{li.pk}-ci-bot"
+    assert AgentRow.objects.get(owner=li).name == f"user-{li.pk}-registered-ci-bot"
 
 
 def test_a_toolset_that_a_file_manages_says_so(browser: Browser) -> None:
@@ -1167,7 +1696,9 @@ def test_two_consents_at_once_make_one_agent(browser: Browser, bob: User) -> Non
         ]
         assert [one.result(20) for one in pressed] == [302] * 4
 
-    assert AgentRow.objects.filter(owner=bob, name__startswith="bob-desk-app").count() == 1
+    assert (
+        AgentRow.objects.filter(owner=bob, name__startswith="bob-registered-desk-app").count() == 1
+    )
 
 
 def test_introspection_knows_no_more_than_the_endpoint(
@@ -1179,7 +1710,7 @@ def test_introspection_knows_no_more_than_the_endpoint(
 
     assert introspect(given["access_token"], may).json()["token_type"] == "Bearer"
     assert "token_type" not in introspect(given["refresh_token"], may).json()
-    services.unassign(open_desk, AgentRow.objects.get(name="bob-desk-app"), by=bob)
+    services.unassign(open_desk, AgentRow.objects.get(name="bob-registered-desk-app"), by=bob)
     assert introspect(given["access_token"], may).json() == {"active": False}
 
 
@@ -1193,6 +1724,7 @@ def test_another_toolset_of_the_same_name_is_not_opened(
     assert browser.refresh(token).status_code == 400
 
 
+@pytest.mark.long
 def test_one_host_floods_from_one_network_of_ipv6(open_desk: Toolset, settings: Any) -> None:
     """A host has 64 bits of addresses to choose from."""
     settings.CLIENT_REGISTRATION = True

@@ -8,8 +8,11 @@ from uuid import UUID
 import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import User
+from accounts.roles import Role
 from approvals import services
 from approvals.models import Approval, BreakGlass, Vote
 from calls.models import Call
@@ -18,6 +21,7 @@ from gateway.process.runtime import Runtime
 from policies.models import Effect, Limit, LimitCounter, LimitUse
 from registry.models import Toolset
 from tests.accounts.authenticator import Device
+from tests.console import scenery
 from tests.gateway.conftest import add_rule
 from tests.gateway.limiting import ask, limit, states
 from tests.notifications.test_break_glass import as_carol, carol, device, dora, is_on, press
@@ -120,6 +124,7 @@ async def test_a_budget_that_no_longer_covers_the_call_stops_it(
     assert not await BreakGlass.objects.aexists()
 
 
+@pytest.mark.long
 async def test_a_new_budget_or_month_counts_the_call(
     runtime: Runtime, scout_token: str, as_carol: Client, device: Device, dora: User
 ) -> None:
@@ -141,6 +146,7 @@ async def test_a_new_budget_or_month_counts_the_call(
     assert (await LimitUse.objects.aget(call_id=second)).amount == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["rec.echo", "rec.say"])
 async def test_what_an_exhausted_budget_holds_runs_by_no_glass(
     runtime: Runtime, scout_token: str, as_carol: Client, device: Device, dora: User, tool: str
@@ -156,6 +162,42 @@ async def test_what_an_exhausted_budget_holds_runs_by_no_glass(
     assert await state(held.call_id) == State.HELD
 
 
+async def test_a_card_says_for_which_budget_its_votes_do_not_suffice(
+    runtime: Runtime, scout_token: str, alice: User, client: Client
+) -> None:
+    await limit("cost", 1, period="month")
+    held = await hold(runtime, scout_token)
+    await LimitCounter.objects.aupdate(since=LONG_AGO)
+
+    def vote(person: User) -> str:
+        approval = Approval.objects.select_related("call").get(pk=held)
+        services.vote(approval, by=person, approve=True, seen_digest=approval.call.call_digest)
+        client.force_login(alice)
+        return client.get(reverse("approvals:detail", args=[held])).text
+
+    def vote_and_look() -> str:
+        (threshold,) = Approval.objects.get(pk=held).thresholds
+        Approval.objects.update(thresholds=[{**threshold, "approve": 2}])
+        assert "a limit has no room" not in vote(alice)
+        roles = list(alice.groups.all())
+        # Her vote does not count meanwhile, and then it does again.
+        alice.groups.clear()
+        vote(scenery.person("paula", Role.APPROVER))
+        alice.groups.set(roles)
+        # Others have spent the money.
+        LimitCounter.objects.update(since=timezone.now().replace(day=1), spent=1)
+        LimitUse.objects.all().delete()
+        services.reconsider(Approval.objects.get(pk=held))
+        return client.get(reverse("approvals:detail", args=[held])).text
+
+    said = await sync_to_async(vote_and_look)()
+
+    assert await state(held) == State.HELD
+    assert "Its votes suffice, but a limit has no room for it now." in said
+    assert "Limit “cost 0” is reached: 1 EUR per month." in said
+
+
+@pytest.mark.long
 async def test_calls_approved_in_a_later_month_exceed_no_hard_budget(
     runtime: Runtime, scout_token: str, alice: User
 ) -> None:

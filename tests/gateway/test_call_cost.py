@@ -18,13 +18,16 @@ from weakref import WeakKeyDictionary
 
 import pytest
 import uvicorn
+from asgiref.sync import sync_to_async
 
 from accounts.models import User
 from config.front import Front
 from gateway.http.endpoint import Endpoint
+from inspection.results import ResultRules
 from registry import services
 from registry.discovery import discovery
-from registry.models import Toolset
+from registry.models import Tool, Toolset
+from registry.result_rules import set_result_rules
 from tests.database import ROOT
 from tests.flows.house import commands
 from tests.flows.servers import Server as Started
@@ -210,6 +213,7 @@ def dearer(cost: CallCost, most: CallCost) -> list[str]:
     return [f"{name}: {now}, at most {then}" for name, now, then in figures if now > then]
 
 
+@pytest.mark.long
 async def test_a_call_over_stdio(agents_port: int, upstream_server: str, scout_token: str) -> None:
     cost = await cheapest(agents_port, request(upstream_server, "echo", scout_token))
 
@@ -222,8 +226,27 @@ async def test_a_call_over_http(agents_port: int, toolset: Toolset, scout_token:
     assert not dearer(cost, CallCost(entries=239, files=39, awaits=15))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("server", ["rec", "pipe"])
 async def test_a_call_is_gone_with_its_reply(
     agents_port: int, upstream_server: str, scout_token: str, server: str
 ) -> None:
     assert await left_in_cycles(agents_port, request(server, "echo", scout_token)) == 0
+
+
+async def test_a_call_with_every_choice_for_its_result(
+    agents_port: int, toolset: Toolset, scout_token: str
+) -> None:
+    tool = await Tool.objects.aget(server__slug="rec", name="echo")
+    patterns = "ticket: \\bTKT-[0-9]{6}\\b\nbadge: (?i)badge no\\. [0-9]+"
+    rules = ResultRules(
+        *("block", "remove", True, True, True, 100_000, True),
+        marking="found",
+        patterns=patterns,
+    )
+    await sync_to_async(set_result_rules)(tool, rules, by=None)
+
+    cost = await cheapest(agents_port, request("rec", "echo", scout_token))
+
+    # Of a result that needs no change: twelve more than without any.
+    assert not dearer(cost, CallCost(entries=251, files=43, awaits=15))

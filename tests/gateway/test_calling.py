@@ -40,6 +40,8 @@ async def test_it_is_in_the_record(agent: Agent) -> None:
     assert call.state == State.SUCCEEDED
     assert (call.tool_name, call.origin, call.revision) == ("rec.echo", "mcp", MODERN)
     assert call.client == f"{agent.client} 1"
+    owner = await User.objects.aget(pk=call.agent.owner_id)
+    assert (call.agent.name, owner.username, call.toolset) == ("scout", "bob", "desk")
 
 
 async def test_one_server_alone_goes_by_its_own_names(play: Play) -> None:
@@ -179,7 +181,7 @@ async def test_every_violation_is_named_and_nothing_sent(
     assert "must be at most 7" in reply.text
     assert upstream.calls == []
     call = await the_call(reply.call_id)
-    assert call.state == State.REFUSED
+    assert call.state == State.INVALID
 
 
 async def test_a_recursive_schema_is_published_listed_and_checked(
@@ -260,7 +262,7 @@ async def test_an_unknown_tool_is_refused_and_recorded(
     assert "rec.nope" in reply.error["message"]
     assert reply.status == (400 if any_agent.revision == MODERN else 200)
     call = await the_call()
-    assert (call.state, call.tool_name) == (State.REFUSED, "rec.nope")
+    assert (call.state, call.tool_name) == (State.INVALID, "rec.nope")
     assert bytes(call.arguments) == b'{"a": 1}'
 
 

@@ -23,6 +23,7 @@ from registry.models import Toolset
 from tests.accounts.fake_provider import SigningKey
 from tests.gateway.client_documents import DocumentHost
 from tests.gateway.test_signing_clients import claims_of, shown, signed
+from tests.mostly_long import mostly_long
 from tests.processes import Stack
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -318,7 +319,8 @@ def console_cookie(person: User) -> str:
     return f"{name}={console.cookies[name].value}"
 
 
-@pytest.mark.parametrize("name", SEQUENCES)
+@pytest.mark.long
+@pytest.mark.parametrize("name", mostly_long(SEQUENCES, "Inspector"))
 async def test_a_client_signs_in_as_it_does_elsewhere(
     gateway: Stack, http: aiohttp.ClientSession, documents: DocumentHost, bob: User, name: str
 ) -> None:

@@ -29,6 +29,7 @@ async def call(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 async def test_it_prints_the_result(toolset: Toolset, stack: Stack, upstream: Recorder) -> None:
     assert stack.worker
 
@@ -55,6 +56,7 @@ async def test_it_says_what_waits_for_a_person(
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_it_says_every_violation(toolset: Toolset, upstream: Recorder) -> None:
     done = await call("scout", "desk", "rec.form", '{"days": 9}')
 
@@ -64,6 +66,7 @@ async def test_it_says_every_violation(toolset: Toolset, upstream: Recorder) -> 
     assert upstream.calls == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

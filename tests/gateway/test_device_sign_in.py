@@ -145,7 +145,7 @@ def test_a_device_is_signed_in_by_its_code(device: Device, settings: Any, here: 
     assert given.json()["access_token"].startswith("cso_")
     assert given.json()["refresh_token"].startswith("csf_")
     grant = AgentToken.objects.exclude(resource="").get()
-    assert (grant.agent.name, grant.resource) == ("bob-build-box", here)
+    assert (grant.agent.name, grant.resource) == ("bob-registered-build-box", here)
     assert {
         "agent_sign_in.device_asked",
         "agent_sign_in.allowed",
@@ -181,6 +181,7 @@ def test_a_code_that_is_shown_twice_ends_what_came_of_it(device: Device) -> None
     assert reasons() == ["The device code was used before."]
 
 
+@pytest.mark.long
 def test_a_code_shown_by_many_at_once_gives_one_sign_in(device: Device) -> None:
     said = device.start()
     device.press(device.typed(said["user_code"]))
@@ -222,6 +223,29 @@ def test_no_answer_in_time_is_no(device: Device) -> None:
     assert not AgentToken.objects.exclude(resource="").exists()
 
 
+def test_a_no_after_a_yes_says_that_the_yes_holds(device: Device) -> None:
+    said = device.start()
+    page = device.typed(said["user_code"])
+    device.press(page)
+
+    late = device.press(page, "deny")
+
+    text = late.content.decode()
+    assert late.status_code == 400
+    assert "The device is signed in" in text
+    assert "You allowed it before, and that holds." in text
+    assert device.poll(said["device_code"]).status_code == 200
+
+
+def test_a_mistyped_code_is_typed_again(device: Device) -> None:
+    answer = device.typed("BCDF-BCDF")
+
+    text = answer.content.decode()
+    assert answer.status_code == 400
+    assert "No device waits with this code." in text
+    assert 'value="BCDF-BCDF"' in text
+
+
 def test_denied_is_denied(device: Device) -> None:
     said = device.start()
     page = device.typed(said["user_code"])
@@ -249,6 +273,7 @@ def test_codes_are_not_guessed(device: Device, bob: User) -> None:
     assert device.typed(said["user_code"], ana).status_code == 200
 
 
+@pytest.mark.long
 def test_a_right_code_is_no_wrong_one(device: Device) -> None:
     for _ in range(attempts.OF_PERSON + 2):
         assert device.typed(device.start()["user_code"]).status_code == 200
@@ -292,7 +317,7 @@ def test_what_ended_between_consent_and_token_gets_none(
 ) -> None:
     said = device.start()
     device.press(device.typed(said["user_code"]))
-    agent = AgentRow.objects.get(name="bob-build-box")
+    agent = AgentRow.objects.get(name="bob-registered-build-box")
     match end:
         case "user disabled":
             User.objects.filter(pk=bob.pk).update(is_active=False)
@@ -316,7 +341,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "a client with an address that is none": {"client_id": "ftp://a.example/app.json"},
     "no resource": {"resource": None},
     "another toolset": {"resource": "http://127.0.0.1:8001/mcp/other"},
-    "a slash more": {"resource": "http://127.0.0.1:8001/mcp/desk/"},
+    "two slashes more": {"resource": "http://127.0.0.1:8001/mcp/desk//"},
     "the host": {"resource": "http://127.0.0.1:8001"},
 }
 
@@ -368,6 +393,7 @@ def test_a_document_is_read_for_users_alone(
     assert reasons() == ["The client is none for devices."]
 
 
+@pytest.mark.long
 def test_a_flood_of_devices_is_bounded(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "STARTS", RequestRate(3, 60))
     assert [device.ask().status_code for _ in range(5)] == [200] * 3 + [429] * 2

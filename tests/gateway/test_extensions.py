@@ -108,6 +108,7 @@ async def test_it_goes_to_its_server_and_comes_back_byte_for_byte(
     assert bytes(call.arguments) == PARAMS
 
 
+@pytest.mark.long
 async def test_what_an_agent_does_not_have_is_told_like_what_there_is_not(
     any_agent: Agent, play: Play, searching: Searching, toolset: Toolset, bob: User
 ) -> None:
@@ -139,6 +140,7 @@ async def test_what_an_agent_does_not_have_is_told_like_what_there_is_not(
     assert not await Call.objects.aexists()
 
 
+@pytest.mark.long
 async def test_what_was_published_a_moment_ago_is_there(
     agent: Agent, searching: Searching, bob: User
 ) -> None:
@@ -177,6 +179,7 @@ async def test_it_stands_in_the_catalogue_without_any_claim(searching: Searching
     assert (tool.published.hints, tool.safe_to_repeat, tool.risk) == ({}, False, Tool.Risk.UNSAID)
 
 
+@pytest.mark.long
 async def test_what_a_rule_denies_is_not_sent(
     any_agent: Agent, searching: Searching, rule: AddRule
 ) -> None:
@@ -189,6 +192,7 @@ async def test_what_a_rule_denies_is_not_sent(
     assert (await any_agent.ask(DROP, {"index": "one"})).error == ERROR
 
 
+@pytest.mark.long
 async def test_a_person_decides_and_the_same_request_brings_the_result(
     play: Play, searching: Searching, rule: AddRule, stack: Stack, alice: User
 ) -> None:
@@ -212,6 +216,7 @@ async def test_a_person_decides_and_the_same_request_brings_the_result(
     assert foreign.error["code"] == -32602
 
 
+@pytest.mark.long
 async def test_earlier_revisions_wait_for_a_person(
     legacy_agent: Agent, searching: Searching, rule: AddRule, stack: Stack, alice: User
 ) -> None:
@@ -239,6 +244,7 @@ async def test_who_is_told_no_hears_it(
     assert "Not this one." in reply.error["message"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", [MODERN, LEGACY[0]])
 async def test_a_worker_runs_it_where_it_is_long(
     play: Play, searching: Searching, stack: Stack, bob: User, revision: str
@@ -289,6 +295,7 @@ async def test_the_same_key_is_one_call(agent: Agent, searching: Searching) -> N
     assert other.error["data"]["refusal"]["kind"] == "key"
 
 
+@pytest.mark.long
 async def test_of_several_servers_one_is_asked_at_its_own_address(
     agent: Agent, play: Play, searching: Searching, toolset: Toolset, bob: User
 ) -> None:
@@ -310,6 +317,7 @@ async def test_of_several_servers_one_is_asked_at_its_own_address(
     assert (await the_call(alone.call_id)).tool_name == "two.acme/search"
 
 
+@pytest.mark.long
 async def test_what_is_taken_off_the_list_is_gone_and_waits_when_it_comes_back(
     agent: Agent, searching: Searching, bob: User
 ) -> None:

@@ -92,6 +92,7 @@ def says_so(text: str) -> bool:
     return all(part in text for part in STOPPED)
 
 
+@pytest.mark.long
 async def test_whoever_waits_for_a_person_is_told_that_calls_are_stopped(
     play: Play,
     rest: Rest,  # noqa: F811

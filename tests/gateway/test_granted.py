@@ -62,6 +62,7 @@ async def test_what_it_covers_runs_at_once_and_says_who_granted_it(
     assert grant.uses == 1
 
 
+@pytest.mark.long
 async def test_what_only_looks_as_if_it_were_below_waits_for_people(
     agent: Agent, rule: AddRule, stack: Stack, alice: User
 ) -> None:
@@ -81,6 +82,7 @@ async def test_what_only_looks_as_if_it_were_below_waits_for_people(
     assert (await say(agent, "minutes/tue.md")).result["resultType"] == "complete"
 
 
+@pytest.mark.long
 async def test_fifty_at_once_use_it_no_more_often_than_granted(
     agent: Agent, rule: AddRule, stack: Stack, alice: User
 ) -> None:
@@ -99,6 +101,7 @@ async def test_fifty_at_once_use_it_no_more_often_than_granted(
     assert (ran, held) == (8, 43)
 
 
+@pytest.mark.long
 async def test_it_ends_within_a_second_of_being_revoked(
     agent: Agent, rule: AddRule, stack: Stack, alice: User
 ) -> None:
@@ -113,6 +116,7 @@ async def test_it_ends_within_a_second_of_being_revoked(
     assert (await say(agent, "hello 2")).result["resultType"] == "input_required"
 
 
+@pytest.mark.long
 async def test_deny_wins_over_it(agent: Agent, rule: AddRule, stack: Stack, alice: User) -> None:
     await rule(Effect.ASK, "echo")
     await granted(agent, stack, alice)

@@ -98,6 +98,7 @@ async def test_what_a_worker_hears_is_told_as_well(
     assert upstream.calls[0].message["params"]["_meta"][f"{META}logLevel"] == "debug"
 
 
+@pytest.mark.long
 async def test_a_round_hears_what_was_logged_since(
     play: Play, rule: AddRule, stack: Stack, upstream: Chatty, alice: User
 ) -> None:

@@ -108,6 +108,7 @@ async def begin_with_token(agent: Agent) -> str:
     return task
 
 
+@pytest.mark.long
 async def test_progress_comes_on_the_stream_of_the_tasks_result(
     play: Play, upstream: LegacyTasking
 ) -> None:
@@ -133,6 +134,7 @@ async def test_progress_comes_on_the_stream_of_the_tasks_result(
     assert answer["result"]["content"][0]["text"] == "done"
 
 
+@pytest.mark.long
 async def test_progress_comes_beside_the_session_from_any_process(
     play: Play, own_stack: Stack, upstream: LegacyTasking
 ) -> None:

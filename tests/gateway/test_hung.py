@@ -94,6 +94,7 @@ def in_background(tool: str) -> None:
     Tool.objects.filter(name=tool).update(mode=Tool.Mode.BACKGROUND)
 
 
+@pytest.mark.long
 async def test_while_the_database_hangs_agents_are_refused_and_nothing_is_sent(
     agent: Agent, database: DatabaseWire, upstream: Recorder
 ) -> None:
@@ -116,6 +117,7 @@ async def test_while_the_database_hangs_agents_are_refused_and_nothing_is_sent(
     assert {call.arguments for call in upstream.calls} == {b'{"text": "after"}'}
 
 
+@pytest.mark.long
 async def test_it_is_unwell_as_long_as_the_database_hangs(
     house: Stack, database: DatabaseWire, http: aiohttp.ClientSession
 ) -> None:
@@ -149,6 +151,7 @@ async def probe(http: aiohttp.ClientSession, url: str) -> int:
         return response.status
 
 
+@pytest.mark.long
 async def test_a_long_call_whose_record_comes_too_late_is_never_sent(
     agent: Agent, database: DatabaseWire, upstream: Recorder
 ) -> None:
@@ -192,6 +195,7 @@ def stopped(pids: set[int]) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.long
 async def test_backends_that_hang_while_others_answer_are_not_waited_for_by_rest(
     own_stack: Stack,
     http: aiohttp.ClientSession,
@@ -210,6 +214,7 @@ async def test_backends_that_hang_while_others_answer_are_not_waited_for_by_rest
     assert reply.status == 503
 
 
+@pytest.mark.long
 async def test_backends_that_go_on_after_minutes_do_nothing_of_what_they_were_told(
     play: Play, own_stack: Stack, databases: Databases, upstream: Recorder
 ) -> None:
@@ -245,6 +250,7 @@ async def test_backends_that_go_on_after_minutes_do_nothing_of_what_they_were_to
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_a_held_call_whose_record_comes_too_late_ends_and_says_why(
     agent: Agent,
     database: DatabaseWire,
@@ -286,6 +292,7 @@ def refused_vote(call: Call, person: User) -> str:
     return str(refused.value)
 
 
+@pytest.mark.long
 async def test_who_asks_for_the_same_again_is_told_of_a_held_call_that_came_late(
     agent: Agent, rule: AddRule, alice: User, upstream: Recorder
 ) -> None:
@@ -306,6 +313,7 @@ async def test_who_asks_for_the_same_again_is_told_of_a_held_call_that_came_late
     await until(sent)
 
 
+@pytest.mark.long
 async def test_who_joins_a_call_while_it_is_approved_leaves_its_time_to_start(
     play: Play, own_stack: Stack, database: DatabaseWire, rule: AddRule, alice: User
 ) -> None:
@@ -348,6 +356,7 @@ def test_a_held_call_that_nobody_confirms_ends_by_itself(
     assert Approval.objects.get(pk=held).state == Approval.State.WITHDRAWN
 
 
+@pytest.mark.long
 async def test_who_waits_for_an_outcome_that_cannot_be_read_is_told_so(
     house: Stack,
     play: Play,
@@ -380,6 +389,7 @@ async def test_who_waits_for_an_outcome_that_cannot_be_read_is_told_so(
     upstream.release()
 
 
+@pytest.mark.long
 async def test_who_waits_for_a_legacy_tasks_result_is_told_that_it_cannot_be_read(
     house: Stack,
     play: Play,
@@ -404,6 +414,7 @@ async def test_who_waits_for_a_legacy_tasks_result_is_told_that_it_cannot_be_rea
     upstream.release()
 
 
+@pytest.mark.long
 async def test_who_waits_while_its_gateway_makes_way_and_nothing_can_be_read_is_not_refused(
     play: Play, own_stack: Stack, database: DatabaseWire, rule: AddRule
 ) -> None:
@@ -434,6 +445,7 @@ async def was_received(upstream: Recorder) -> bool:
     return bool(upstream.calls)
 
 
+@pytest.mark.long
 async def test_an_outcome_that_the_record_does_not_take_is_told_once_it_has(
     agent: Agent, database: DatabaseWire, upstream: Recorder
 ) -> None:
@@ -463,6 +475,7 @@ async def test_an_outcome_that_the_record_does_not_take_is_told_once_it_has(
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 async def test_a_broker_that_hangs_holds_up_no_call(
     agent: Agent, broker: BrokerWire, upstream: Recorder
 ) -> None:
@@ -497,6 +510,7 @@ def goes_away(request: pytest.FixtureRequest, database: DatabaseWire) -> Callabl
     return leave
 
 
+@pytest.mark.long
 async def test_rest_says_of_a_call_that_was_sent_that_it_is_recorded(
     rest: Rest, goes_away: Callable[[], None], upstream: Recorder
 ) -> None:
@@ -516,6 +530,7 @@ async def test_rest_says_of_a_call_that_was_sent_that_it_is_recorded(
     upstream.release()
 
 
+@pytest.mark.long
 async def test_rest_names_the_call_that_it_cannot_show(
     rest: Rest, goes_away: Callable[[], None]
 ) -> None:
@@ -536,6 +551,7 @@ async def test_rest_names_the_call_that_it_cannot_show(
     assert json.loads(made.body)["status"] == 503
 
 
+@pytest.mark.long
 async def test_rest_says_of_a_call_that_is_not_recorded_yet_no_more_than_is_known(
     rest: Rest, database: DatabaseWire, upstream: Recorder
 ) -> None:
@@ -608,6 +624,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("htmx", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_whoever_votes_is_told_what_is_known_of_the_vote(

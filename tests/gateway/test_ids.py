@@ -37,6 +37,7 @@ def token_of_another(name: str, toolset: Toolset, bob: User) -> str:
     return accounts.issue_token(agent, by=bob)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", [MODERN, NEWEST, *OLDER])
 async def test_a_thousand_calls_that_are_all_number_one(
     play: Play,

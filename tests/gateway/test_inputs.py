@@ -375,6 +375,7 @@ def mortal(stack: Stack, own_stack: Stack) -> Stack:
     return own_stack
 
 
+@pytest.mark.long
 async def test_a_call_that_waits_for_its_agent_outlives_whoever_ran_it(
     play: Play, mortal: Stack, upstream: Asking
 ) -> None:
@@ -398,6 +399,7 @@ async def test_a_call_that_waits_for_its_agent_outlives_whoever_ran_it(
     assert await taken.acount() == 2
 
 
+@pytest.mark.long
 async def test_whoever_goes_on_with_an_edited_call_sends_what_was_approved(
     play: Play, mortal: Stack, upstream: Asking, rule: AddRule, alice: User
 ) -> None:
@@ -426,6 +428,7 @@ def edit_and_approve(arguments: bytes, *, by: User) -> None:
     approvals.vote(approval, by=by, approve=True, seen_digest=approval.call.call_digest)
 
 
+@pytest.mark.long
 async def test_a_server_that_holds_its_request_has_lost_it(
     play: Play, mortal: Stack, upstream: Asking, toolset: Toolset
 ) -> None:

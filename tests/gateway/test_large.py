@@ -56,6 +56,7 @@ def bytes_kept(call_id: str) -> tuple[bytes, bytes]:
     return bytes(row.body), b"".join(bytes(part.body) for part in parts)
 
 
+@pytest.mark.long
 async def test_a_large_result_is_kept_in_parts_and_read_by_its_link(
     any_agent: Agent, upstream: Recorder
 ) -> None:
@@ -205,6 +206,7 @@ async def test_people_who_may_download_it_and_that_is_an_entry(
     assert [entry.actor async for entry in looked] == ["bob"]
 
 
+@pytest.mark.long
 async def test_after_its_time_it_is_gone_and_everybody_is_told_so(
     play: Play, own_stack: Stack, upstream: Recorder, client: Client, bob: User
 ) -> None:

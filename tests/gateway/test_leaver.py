@@ -139,6 +139,7 @@ async def leave(http: aiohttp.ClientSession, scim: str, token: str, user: str) -
         assert answer.status == 200, await answer.text()
 
 
+@pytest.mark.long
 async def test_one_patch_ends_seven_kinds_of_access(
     play: Play,
     rule: AddRule,

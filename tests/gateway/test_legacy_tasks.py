@@ -97,6 +97,7 @@ async def test_a_held_call_is_a_task_that_works(agent: Agent, stack: Stack) -> N
     assert (call.state, call.revision) == (State.HELD, REVISION)
 
 
+@pytest.mark.long
 async def test_the_result_waits_for_the_person(agent: Agent, alice: User) -> None:
     task = await begun(agent)
     deciding = asyncio.create_task(decide_soon(alice, after=0.5))
@@ -215,6 +216,7 @@ async def test_a_task_that_has_ended_is_not_cancelled(agent: Agent) -> None:
     assert (await about(agent, "get", task)).result["status"] == "completed"
 
 
+@pytest.mark.long
 async def test_they_are_listed_in_pages_newest_first(
     agent: Agent, scout: AgentRow, bob: User
 ) -> None:
@@ -347,6 +349,7 @@ async def test_what_its_server_says_of_tasks_is_said_here(
         assert tools[f"work_{name}"]["execution"] == {"taskSupport": support}
 
 
+@pytest.mark.long
 async def test_the_official_client_follows_one(agent: Agent, alice: User, tmp_path: Path) -> None:
     deciding = asyncio.create_task(decide_when_held(alice))
     said = await by_sdk(agent, "rec_echo", {"text": "x"})

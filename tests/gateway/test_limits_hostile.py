@@ -34,10 +34,13 @@ from gateway.process.runtime import Runtime
 from policies.limits.compiled import CounterKey, TakenUses, compiled
 from policies.limits.services import forget_use, remove_limit
 from policies.models import Limit, LimitCounter, LimitUse
+from registry import services as registry
 from registry.models import Tool, Toolset
 from tests.console import scenery
+from tests.gateway.agent import LEGACY, MODERN, Reply
+from tests.gateway.conftest import Play
 from tests.gateway.limiting import add_limit, ask, states
-from tests.processes import ROOT
+from tests.processes import ROOT, Stack
 from tests.upstreams.recorder import Recorder
 
 COSTS = st.decimals(min_value="0", max_value="7", places=2)
@@ -67,6 +70,7 @@ def end(call_id: UUID, executed: Executed) -> None:
     assert move_now(ended(call_id, 1, Outcome(state, "It ended.", executed), SYSTEM))
 
 
+@pytest.mark.long
 @pytest.mark.django_db
 def test_a_budget_is_never_exceeded_and_never_lost(olga: User, scout: Agent) -> None:
     tool = scenery.offered(scout, scenery.server("mailer", olga, scenery.SEND).tools.get())
@@ -171,6 +175,7 @@ def opened(agent: Agent, tool: Tool, call_id: UUID) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_a_rate_is_never_exceeded_by_more_than_its_bound(transactional_db: None) -> None:
     examples = [0]
@@ -222,6 +227,7 @@ async def taken(limit: Any, asked: list[tuple[int, int]], at_once: int) -> tuple
     return granted, took_s
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 async def test_a_share_is_filled_up_while_it_is_spent_and_never_beyond_one(db: None) -> None:
     made = await sync_to_async(add_limit)(amount=60_000, period="minute", burst=1_000, per=[])
@@ -260,14 +266,35 @@ STALL = "LOCK TABLE policies_limitcounter; SELECT pg_sleep(3)"
 
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("stalls", [False, True])
+@pytest.mark.parametrize(
+    ("amount", "burst", "share", "stalls"),
+    # So few that a busy machine reaches them too, each asked for; and many, in shares.
+    [(120, 5, 1, False), (120, 5, 1, True), (3000, 40, 4, False)],
+)
 async def test_two_gateways_and_twenty_agents_for_a_while(
-    toolset: Toolset, bob: User, upstream: Recorder, *, stalls: bool
+    toolset: Toolset,
+    bob: User,
+    upstream: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    amount: int,
+    burst: int,
+    share: int,
+    stalls: bool,
 ) -> None:
     """One count for all: whichever of twenty agents asks at whichever of two gateways."""
-    # So few that a busy machine reaches them too.
-    made = await sync_to_async(add_limit)(amount=120, period="minute", burst=5, per=[])
+    made = await sync_to_async(add_limit)(amount=amount, period="minute", burst=burst, per=[])
     limit = await sync_to_async(compiled)(made)
+    assert share_of(limit) == share
+    in_memory = []
+    spend = LimitShares.spend
+
+    def count_spent(self: LimitShares, *given: Any) -> Any:
+        taken = spend(self, *given)
+        in_memory.append(bool(taken))
+        return taken
+
+    monkeypatch.setattr(LimitShares, "spend", count_spent)
     tokens = [await sync_to_async(token_of)(f"agent-{n}", bob) for n in range(AGENTS)]
     async with AsyncExitStack() as stack:
         gateways = Runtime(), Runtime()
@@ -294,11 +321,56 @@ async def test_two_gateways_and_twenty_agents_for_a_while(
     assert states(found)["limit"] > 0
     # What the agents were told, and what came to the server.
     assert 0 < states(found)["succeeded"] <= len(upstream.calls)
-    assert len(upstream.calls) <= 5 + took_s / limit.emission_s + 2 * share_of(limit)
+    assert len(upstream.calls) <= burst + took_s / limit.emission_s + 2 * share
+    # Uses of a share of more than one are spent without PostgreSQL.
+    assert any(in_memory) == (share > 1)
 
 
 def token_of(name: str, owner: User) -> str:
     return accounts.issue_token(accounts.create_agent(name, owner=owner, by=owner), by=owner)
+
+
+@pytest.mark.long
+@pytest.mark.django_db(transaction=True)
+async def test_twenty_agents_at_two_gateway_processes_for_a_while(
+    play: Play, own_stack: Stack, toolset: Toolset, bob: User, upstream: Recorder
+) -> None:
+    """As agents meet it: by HTTP, in each revision, at processes of their own."""
+    made = await sync_to_async(add_limit)(amount=600, period="minute", burst=20, per=["server"])
+    limit = await sync_to_async(compiled)(made)
+    assert share_of(limit) == 2
+    assert await sync_to_async(lambda: own_stack.agents)()
+    tokens = [
+        await sync_to_async(assigned)(toolset, await sync_to_async(token_of)(f"agent-{n}", bob))
+        for n in range(AGENTS)
+    ]
+    revisions = (MODERN, *LEGACY)
+    url = f"{own_stack.agents_url}/mcp/desk"
+    began = time.monotonic()
+
+    async def client(n: int) -> list[Reply]:
+        agent = play(revisions[n % len(revisions)], token=tokens[n])
+        agent.url = url if n % 2 else agent.url
+        replies: list[Reply] = []
+        while time.monotonic() < began + SECONDS:
+            replies.append(await agent.call("rec.echo", {"text": f"{n} {len(replies)}"}))
+        return replies
+
+    found = [one for some in await asyncio.gather(*map(client, range(AGENTS))) for one in some]
+    took_s = time.monotonic() - began
+
+    # A process that could not ask for its share in time sent nothing.
+    answered = [one.result for one in found if one.status == 200]
+    blocked = [one for one in answered if one.get("isError")]
+    assert {one["_meta"]["countersign/refusal"]["kind"] for one in blocked} == {"limit"}
+    assert limit.burst < len(answered) - len(blocked) <= len(upstream.calls)
+    assert len(upstream.calls) <= limit.burst + took_s / limit.emission_s + 2 * 2
+
+
+def assigned(toolset: Toolset, token: str) -> str:
+    agent = Agent.objects.latest("pk")
+    registry.assign(toolset, agent, by=agent.owner)
+    return token
 
 
 def execute_apart(sql: str) -> None:
@@ -313,24 +385,32 @@ def execute_apart(sql: str) -> None:
 ROUNDS = int(os.environ.get("LIMIT_ROUNDS", "30"))
 
 
-@pytest.mark.long
-@pytest.mark.django_db(transaction=True)
-def test_a_budget_is_exact_whatever_is_killed(
-    toolset: Toolset, scout_token: str, upstream: Recorder
-) -> None:
-    most = 20 * ROUNDS
-    budget = add_limit("cost", most, cost=1, period="month", per=[])
-    argv = [sys.executable, "-m", "tests.gateway.spender", scout_token]
-    chance = random.Random(21)
+def spend_and_kill(token: str, seed: int) -> None:
+    """Half of the rounds: a gateway that spends, and is killed amid that."""
+    argv = [sys.executable, "-m", "tests.gateway.spender", token]
+    chance = random.Random(seed)
     with subprocess.Popen(argv, cwd=ROOT, stdin=-1, stdout=-1, text=True) as zygote:
         assert zygote.stdin
         assert zygote.stdout
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS // 2):
             zygote.stdin.write(f"{chance.uniform(0.05, 0.4)}\n")
             zygote.stdin.flush()
             assert zygote.stdout.readline() == "killed\n"
         zygote.stdin.close()
     assert zygote.returncode == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_reached", [False, True])
+@pytest.mark.django_db(transaction=True)
+def test_a_budget_is_exact_whatever_is_killed(
+    toolset: Toolset, scout_token: str, upstream: Recorder, is_reached: bool
+) -> None:
+    most = (2 if is_reached else 10_000) * ROUNDS
+    budget = add_limit("cost", most, cost=1, period="month", per=[])
+    with ThreadPoolExecutor(2) as pool:
+        for killed in [pool.submit(spend_and_kill, scout_token, seed) for seed in (21, 22)]:
+            killed.result()
 
     kept = Call.objects.exclude(state=State.REFUSED).exclude(executed=Executed.NO)
     room = most - kept.count()
@@ -342,5 +422,8 @@ def test_a_budget_is_exact_whatever_is_killed(
     known = set(Call.objects.values_list("pk", flat=True))
     assert {use.call_id for use in LimitUse.objects.all()} - known == {last}
     assert len(upstream.calls) <= kept.count()
+    assert Call.objects.filter(state=State.REFUSED).exists() is is_reached
+    if is_reached:
+        return
     # They were killed amid calls, and not only between them.
     assert Call.objects.filter(state=State.RUNNING).count() >= ROUNDS / 4

@@ -59,6 +59,7 @@ async def get_stream(agent: Agent, on: AsyncExitStack) -> Any:
     return events(response)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("request_id", [7, "seven"])
 async def test_a_new_server_is_heard_of(
     agent: Agent, toolset: Toolset, upstream: Recorder, bob: User, request_id: Any
@@ -77,6 +78,7 @@ async def test_a_new_server_is_heard_of(
     assert "two_echo" in names
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", LEGACY)
 async def test_earlier_revisions_hear_it_beside_their_session(
     play: Play, toolset: Toolset, upstream: Recorder, bob: User, revision: str
@@ -101,6 +103,7 @@ async def test_search_mode_is_another_list(agent: Agent, toolset: Toolset, bob: 
     assert "countersign_search_tools" in names
 
 
+@pytest.mark.long
 async def test_what_changes_elsewhere_is_not_told(
     agent: Agent, toolset: Toolset, upstream: Recorder, bob: User, scout: AgentRow
 ) -> None:
@@ -169,6 +172,7 @@ async def test_an_agent_taken_off_the_toolset_hears_no_more(
             await following(heard)
 
 
+@pytest.mark.long
 async def test_a_process_that_stops_says_so_at_once(
     play: Play, own_stack: Stack, toolset: Toolset
 ) -> None:
@@ -222,6 +226,7 @@ async def test_a_get_needs_a_session_and_an_ear(play: Play) -> None:
             assert response.status == status, headers
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_official_client_hears_it(
     agent: Agent, toolset: Toolset, upstream: Recorder, bob: User, mode: Any

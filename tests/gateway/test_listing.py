@@ -56,6 +56,15 @@ async def test_a_definition_is_told_as_its_server_wrote_it(agent: Agent) -> None
     assert echo == {"name": "rec_echo", **TOOLS["echo"]}
 
 
+async def test_a_tool_without_arguments_has_empty_properties(any_agent: Agent) -> None:
+    """Hosts hand the schema to OpenAI's API, which rejects the whole request without them."""
+    reply = await any_agent.ask("tools/list")
+
+    fail = next(tool for tool in reply.result["tools"] if tool["name"] == "rec_fail")
+    assert "properties" not in TOOLS["fail"]["inputSchema"]
+    assert fail["inputSchema"] == {"type": "object", "properties": {}}
+
+
 async def test_only_the_modern_list_may_be_kept(any_agent: Agent) -> None:
     result = (await any_agent.ask("tools/list")).result
 
@@ -67,6 +76,7 @@ async def test_only_the_modern_list_may_be_kept(any_agent: Agent) -> None:
         assert result.keys() == {"tools"}
 
 
+@pytest.mark.long
 async def test_many_tools_come_in_pages(
     play: Play, toolset: Toolset, upstream: Recorder, bob: User
 ) -> None:
@@ -84,6 +94,7 @@ async def test_many_tools_come_in_pages(
     assert len(set(listed)) == 600 + len(TOOLS) + len(OWN)
 
 
+@pytest.mark.long
 async def test_at_a_servers_own_address_tools_stand_as_it_listed_them(
     play: Play, toolset: Toolset, upstream: Recorder, bob: User
 ) -> None:
@@ -120,6 +131,7 @@ async def instructions(agent: Agent) -> str:
     return str((await agent.ask("server/discover")).result["instructions"])
 
 
+@pytest.mark.long
 async def test_its_own_instructions_are_handed_on_once_somebody_published_them(
     any_agent: Agent, play: Play, toolset: Toolset, upstream: Recorder, bob: User
 ) -> None:
@@ -178,10 +190,11 @@ async def test_what_is_taken_away_is_gone_within_a_second(
     await until(only_ours, seconds=1)
 
 
+@pytest.mark.long
 async def test_wishes_that_we_do_not_serve_are_not_passed_on(
     play: Play, toolset: Toolset, upstream: Recorder, bob: User
 ) -> None:
-    schema = {"type": "object"}
+    schema = {"type": "object", "properties": {}}
     upstream.tools = {"h": {"inputSchema": schema, "execution": {"taskSupport": "optional"}}}
     await server("wishing", toolset, upstream, by=bob)
 
@@ -190,6 +203,7 @@ async def test_wishes_that_we_do_not_serve_are_not_passed_on(
     assert reply.result["tools"] == [{"name": "h", "inputSchema": schema}]
 
 
+@pytest.mark.long
 async def test_earlier_revisions_see_no_outputs_that_they_could_not_read(
     play: Play, toolset: Toolset, upstream: Recorder, bob: User
 ) -> None:

@@ -68,6 +68,7 @@ async def on_its_word() -> list[Discovery]:
     return [look async for look in Discovery.objects.filter(on_its_word=True).order_by("pk")]
 
 
+@pytest.mark.long
 async def test_agents_hear_and_what_is_new_waits(
     agent: Agent, stack: Stack, telling: Telling, olga: User, client: Client
 ) -> None:
@@ -89,6 +90,7 @@ async def test_agents_hear_and_what_is_new_waits(
     assert "Changed on the server's word at" in page.text.replace("&#x27;", "'")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("telling", ["modern", "legacy"], indirect=True)
 async def test_who_says_that_it_tells_and_refuses_to_is_not_said_to_be_listened_to(
     stack: Stack, telling: Telling, olga: User, client: Client
@@ -126,6 +128,7 @@ async def test_who_is_off_is_not_listened_to(stack: Stack, telling: Telling, olg
     await until(closed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("telling", ["modern"], indirect=True)
 async def test_who_goes_while_it_is_asked_is_let_go(
     stack: Stack, telling: Telling, databases: Databases
@@ -152,6 +155,7 @@ async def test_who_goes_while_it_is_asked_is_let_go(
     assert "Traceback" not in stack.worker.text()[before:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("telling", ["modern", "legacy"], indirect=True)
 async def test_what_changed_while_nobody_could_listen_is_found(
     agent: Agent, stack: Stack, telling: Telling
@@ -176,6 +180,7 @@ async def test_what_changed_while_nobody_could_listen_is_found(
     await until(gone)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("telling", ["modern"], indirect=True)
 async def test_of_two_workers_one_listens_and_the_other_takes_over(
     agent: Agent, stack: Stack, own_stack: Stack, telling: Telling
@@ -217,6 +222,7 @@ async def on_stdio(toolset: Toolset, bob: User, tmp_path: Path) -> AsyncIterator
         yield tools
 
 
+@pytest.mark.long
 async def test_a_process_tells_on_its_pipe(agent: Agent, stack: Stack, on_stdio: Path) -> None:
     assert stack.worker
     assert await names(agent) == {"told_one", "told_two", "told_forget"}
@@ -230,6 +236,7 @@ async def test_a_process_tells_on_its_pipe(agent: Agent, stack: Stack, on_stdio:
     await until(gone)
 
 
+@pytest.mark.long
 async def test_what_is_told_in_the_middle_of_a_call_counts_too(
     agent: Agent, stack: Stack, on_stdio: Path
 ) -> None:

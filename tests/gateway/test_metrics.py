@@ -117,6 +117,7 @@ def counted(samples: Samples) -> dict[str, float]:
     return {state: n for state, n in found.items() if n}
 
 
+@pytest.mark.long
 async def test_counters_equal_the_record_after_calls_of_every_kind(
     agent: Agent, house: Stack, http: aiohttp.ClientSession, alice: User, new_rule: NewRule
 ) -> None:
@@ -155,6 +156,7 @@ def grown(before: Samples, after: Samples, name: str, label: str) -> float:
     return after[name, label] - before.get((name, label), 0)
 
 
+@pytest.mark.long
 async def test_what_waits_is_told_with_its_age(
     agent: Agent, house: Stack, http: aiohttp.ClientSession, alice: User, new_rule: NewRule
 ) -> None:
@@ -175,8 +177,8 @@ async def test_what_waits_is_told_with_its_age(
     assert samples["countersign_calls_open", "held"] == 0
 
 
-# Its process answers at a port of its own (tests/config/test_probes.py).
-OF_THE_SEALER = {"countersign_sealing_failures_total"}
+# Their processes answer at ports of their own (tests/config/test_probes.py).
+OF_PROBES = {"countersign_sealing_failures_total", "countersign_process_ready"}
 
 
 async def test_each_figure_is_documented(
@@ -190,7 +192,7 @@ async def test_each_figure_is_documented(
         for name in names(await scrape(http, url)):
             if name.startswith("countersign_"):
                 ours.add(re.sub(r"_(bucket|count|sum|created)$", "", name))
-    assert ours | OF_THE_SEALER == set(re.findall(r"`(countersign_\w+)", DOCUMENT.read_text()))
+    assert ours | OF_PROBES == set(re.findall(r"`(countersign_\w+)", DOCUMENT.read_text()))
 
 
 async def test_it_tells_of_processes_pools_and_servers(
@@ -222,6 +224,7 @@ async def test_it_tells_of_processes_pools_and_servers(
     assert not set(names(endpoint)) & {gauge.name for gauge in GAUGES}
 
 
+@pytest.mark.long
 async def test_a_process_with_several_loops_is_one_and_one_that_ended_is_none(
     own_stack: Stack, http: aiohttp.ClientSession, play: Play, toolset: Toolset, scout_token: str
 ) -> None:
@@ -263,6 +266,7 @@ def listeners(role: str) -> list[str]:
         return [name for (name,) in cursor.fetchall()]
 
 
+@pytest.mark.long
 async def test_counters_equal_the_record_also_after_a_process_was_killed(
     own_stack: Stack, http: aiohttp.ClientSession, play: Play, upstream: Recorder
 ) -> None:
@@ -351,6 +355,7 @@ async def test_prometheus_finds_nothing_to_say_of_names_and_kinds(
         assert (check.returncode, check.stdout + check.stderr) == (0, b"")
 
 
+@pytest.mark.long
 async def test_a_hung_database_is_said_in_time_and_what_is_in_memory_is_told(
     agent: Agent, house: Stack, http: aiohttp.ClientSession, database: DatabaseWire
 ) -> None:

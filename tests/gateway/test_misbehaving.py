@@ -76,6 +76,7 @@ async def ask_all(agent: Agent, every: list[Case]) -> dict[Case, Reply]:
     return dict(await asyncio.gather(*map(one, every)))
 
 
+@pytest.mark.long
 async def test_what_is_told_is_what_is_recorded_and_what_was_received(
     desk: Toolset, misbehaving: Misbehaving, agent: Agent, rule: AddRule
 ) -> None:
@@ -178,6 +179,7 @@ def approve_all(by: User) -> None:
         approvals.vote(approval, by=by, approve=True, seen_digest=digest, reason="")
 
 
+@pytest.mark.long
 async def test_a_process_that_misbehaves_is_asked_once(
     toolset: Toolset, agent: Agent, rule: AddRule, bob: User, tmp_path: Path
 ) -> None:

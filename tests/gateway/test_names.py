@@ -113,13 +113,15 @@ async def test_no_server_marks_its_words_as_an_operators(
     upstream.tools = {"sly": {"inputSchema": {"type": "object"}, "_meta": meta}}
     await server("two", toolset, upstream, by=bob)
 
-    assert (await listed(play()))["two_sly"]["_meta"] == {"example.org/kept": 1}
+    tools = await until(lambda: listed_with(play(), "two_sly"))
+    assert tools["two_sly"]["_meta"] == {"example.org/kept": 1}
 
 
 async def test_fixed_arguments_are_not_shown_and_always_sent(
-    play: Play, toolset: Toolset, upstream: Recorder
+    play: Play, toolset: Toolset, rule: AddRule, upstream: Recorder
 ) -> None:
     await show(toolset, "rec.form", pinned='{"city": "Utrecht",\n "days": 2}')
+    await rule(Effect.ALLOW, "unrelated")
     agent = play()
 
     schema = (await listed(agent))["rec_form"]["inputSchema"]
@@ -139,9 +141,10 @@ async def test_fixed_arguments_are_not_shown_and_always_sent(
 
 
 async def test_what_is_fixed_is_not_the_agents_to_repeat_in_a_header(
-    play: Play, toolset: Toolset, upstream: Recorder
+    play: Play, toolset: Toolset, rule: AddRule, upstream: Recorder
 ) -> None:
     await show(toolset, "rec.regional", pinned='{"region": "north"}')
+    await rule(Effect.ALLOW, "unrelated")
     agent = play()
 
     schema = (await listed(agent))["rec_regional"]["inputSchema"]
@@ -168,9 +171,10 @@ async def test_what_is_fixed_cannot_be_said_otherwise(
     assert "$.days: is fixed by this toolset: leave it out" in reply.text
     assert "2" not in reply.text.partition("$.days")[2].splitlines()[0]
     assert upstream.calls == []
-    assert (await the_call()).state == "refused"
+    assert (await the_call()).state == "invalid"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("later", "state"),
     [
@@ -199,8 +203,8 @@ async def test_what_people_approve_holds_what_is_fixed_and_is_sent_only_so(
     approval = await Approval.objects.select_related("call").aget()
     shown = bytes(approval.call.arguments)
     await show(toolset, "rec.form", **later)
-    # A worker may see the change first: what is superseded takes no vote.
-    with contextlib.suppress(AlreadyDecided):
+    # A worker may see the change first: what is superseded takes no vote, and waits for none.
+    with contextlib.suppress(AlreadyDecided, Approval.DoesNotExist, TimeoutError):
         await decide(alice)
 
     async def has_ended() -> bool:

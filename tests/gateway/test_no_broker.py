@@ -16,6 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CALLS = 12
 
 
+@pytest.mark.long
 async def test_who_asks_for_long_calls_does_not_wait_for_a_broker_that_is_away(
     toolset: Toolset, own_stack: Stack, play: Play, rule: AddRule
 ) -> None:

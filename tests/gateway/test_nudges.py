@@ -81,6 +81,7 @@ def known(listener: Listener, since: float = float("-inf")) -> Any:
     return is_known
 
 
+@pytest.mark.long
 async def test_who_fails_on_hearing_of_a_change_keeps_nobody_else_from_it(
     runtime: Runtime, bob: User
 ) -> None:

@@ -120,9 +120,10 @@ async def test_the_same_key_for_something_else_is_refused_and_recorded(
         assert first.call_id in reply.error["message"]
         assert "give another key" in reply.error["message"]
     assert len(upstream.calls) == 1
-    assert await Call.objects.filter(state=State.REFUSED).acount() == 2
+    assert await Call.objects.filter(state=State.INVALID).acount() == 2
 
 
+@pytest.mark.long
 async def test_fifty_at_once_are_one_call(play: Play, own_stack: Stack, upstream: Recorder) -> None:
     """Sent to two gateways that know nothing of each other."""
     assert own_stack.agents
@@ -138,6 +139,7 @@ async def test_fifty_at_once_are_one_call(play: Play, own_stack: Stack, upstream
     assert await Call.objects.acount() == 1
 
 
+@pytest.mark.long
 async def test_it_holds_after_the_gateway_was_killed(
     play: Play, own_stack: Stack, upstream: Recorder
 ) -> None:
@@ -152,6 +154,7 @@ async def test_it_holds_after_the_gateway_was_killed(
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 async def test_whoever_went_away_gets_the_outcome_when_it_comes_back(
     some_agent: Agent, upstream: Recorder
 ) -> None:
@@ -171,6 +174,7 @@ async def test_whoever_went_away_gets_the_outcome_when_it_comes_back(
     assert (upstream.gone, (await Call.objects.aget()).cancel_asked_by) == (0, "")
 
 
+@pytest.mark.long
 async def test_a_call_that_waits_for_people_is_waited_for_again(
     play: Play, rule: AddRule, stack: Stack, alice: User, upstream: Recorder
 ) -> None:
@@ -189,6 +193,7 @@ async def test_a_call_that_waits_for_people_is_waited_for_again(
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 async def test_a_persons_no_stays_a_no(
     agent: Agent, rule: AddRule, alice: User, upstream: Recorder
 ) -> None:
@@ -229,6 +234,7 @@ async def test_what_was_refused_takes_no_key(
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 async def test_what_failed_on_its_way_may_be_tried_again_with_its_key(
     play: Play, rule: AddRule, upstream: Recorder
 ) -> None:

@@ -23,6 +23,7 @@ from tests.gateway.agent import LEGACY, MODERN, TASKS, URLS, Agent
 from tests.gateway.conftest import AddRule, Play
 from tests.gateway.test_rest import Rest
 from tests.gateway.test_trying import Open, window  # noqa: F401 a fixture
+from tests.mostly_long import mostly_long
 from tests.processes import ROOT, Stack
 from tests.upstreams.library import Library
 from tests.upstreams.recorder import Recorder
@@ -134,7 +135,8 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("method", ASKED)
+@pytest.mark.long
+@pytest.mark.parametrize("method", mostly_long(ASKED, READ))
 async def test_what_is_no_tool_comes_by_the_same_door(
     play: Play,
     stack: Stack,

@@ -8,9 +8,11 @@ import pytest
 from accounts.models import User
 from accounts.roles import Role
 from registry.models import Server
+from registry.openapi import reading_process
 from tests.console import scenery
 from tests.gateway.api_calls import document
 from tests.gateway.service_api import Program, program
+from tests.upstreams.http_api import HttpApi
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,6 +34,7 @@ def body(**more: Any) -> dict[str, Any]:
     return {"name": "stable", "document": text, "url": URL, **more}
 
 
+@pytest.mark.long
 def test_a_script_does_it_all(robot: Program) -> None:
     made = robot.post("api-servers", body(headers={"X-Key": "one"}, credential="two"))
     assert (made["transport"], made["address"]) == ("api", URL)
@@ -53,6 +56,7 @@ def test_a_script_does_it_all(robot: Program) -> None:
     assert b"two" not in orjson.dumps(read)
 
 
+@pytest.mark.long
 def test_another_document_needs_the_version_that_was_read(robot: Program) -> None:
     robot.post("api-servers", body())
     tag = robot.ask("GET", "servers/stable/openapi")["ETag"]
@@ -85,7 +89,73 @@ def test_mistakes_name_their_member(robot: Program, given: Any, pointer: str) ->
     assert not Server.objects.exists()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("deep", ["[" * 100_000, "{a: " * 100_000, "\n " + "- " * 200_000])
+def test_a_text_that_is_nested_without_end_is_refused_at_once(robot: Program, deep: str) -> None:
+    answer = robot.ask("POST", "api-servers", body(document=f"openapi: 3.1.0\npaths: {deep}"))
+
+    assert answer.status_code == 400
+    assert "nested too deeply" in answer.content.decode()
+
+
+def fanning_out(levels: int) -> dict[str, Any]:
+    """A document of a few kilobytes, each level of which is read twice as often as the last."""
+    there = "#/components/schemas/L"
+    schemas: dict[str, Any] = {
+        f"L{n}": {"allOf": [{"$ref": f"{there}{n + 1}"}, {"$ref": f"{there}{n + 1}"}]}
+        for n in range(levels)
+    }
+    media = {"multipart/form-data": {"schema": {"$ref": f"{there}0"}}}
+    post = {"requestBody": {"content": media}, "responses": {"204": {"description": "Done."}}}
+    components = {"schemas": schemas | {f"L{levels}": {"type": "object"}}}
+    return document() | {"paths": {"/x": {"post": post}}, "components": components}
+
+
+@pytest.mark.long
+def test_references_that_fan_out_are_refused(robot: Program) -> None:
+    text = orjson.dumps(fanning_out(40)).decode()
+
+    answer = robot.ask("POST", "api-servers", body(document=text))
+
+    assert answer.status_code == 400
+    assert "has more than 400000 schemas" in answer.content.decode()
+    assert not Server.objects.exists()
+
+
+@pytest.mark.long
+def test_reading_has_a_limit_of_a_processors_time(
+    robot: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading_process, "CPU_S", 1)
+    text = orjson.dumps(fanning_out(40)).decode()
+
+    answer = robot.ask("POST", "api-servers", body(document=text))
+
+    assert answer.status_code == 400
+    assert "takes longer than 1 s of a processor" in answer.content.decode()
+
+
+@pytest.mark.long
+def test_addresses_that_are_none_are_left_out(robot: Program) -> None:
+    odd = document() | {"info": {"title": ["x"], "version": None}}
+    with HttpApi(odd) as api:
+        odd["servers"] = [{"url": "http://[bad"}, {"url": "http://a:99999999/"}, {"url": api.url}]
+        odd["paths"]["/refers"] = {"get": {"parameters": [{"$ref": "http://[bad#/x"}]}}
+        odd["paths"]["/bad"] = {"get": {"servers": [{"url": "http://[bad"}]}}
+        given = {"name": "stable", "document_url": f"{api.url}/openapi.json"}
+        made = robot.post("api-servers", {**given, "external_references": True})
+
+    assert (made["address"], made["title"]) == (api.url, "")
+    read = robot.get("servers/stable/openapi")
+    left_out = {one["operation"]: one["left_out"] for one in read["operations"]}
+    assert left_out["GET /refers"] == "The reference http://[bad#/x leads nowhere."
+    assert "another address" in left_out["GET /bad"]
+
+
 def test_a_server_that_is_no_api_has_no_document(robot: Program) -> None:
     robot.post("servers", {"name": "rec", "url": "http://127.0.0.1:9/mcp"})
 
-    assert robot.ask("GET", "servers/rec/openapi").status_code == 404
+    missing = robot.ask("GET", "servers/rec/openapi")
+
+    assert missing.status_code == 404
+    assert missing.json()["detail"].startswith("Nothing is at this address")

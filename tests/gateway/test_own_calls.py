@@ -71,6 +71,7 @@ def asked(by: User, text: str) -> None:
     comments.say(Approval.objects.get(), by=by, text=text, ask_agent=True)
 
 
+@pytest.mark.long
 async def test_they_are_listed_where_the_toolset_has_them(
     agent: Agent, toolset: Toolset, rule: AddRule
 ) -> None:
@@ -85,6 +86,7 @@ async def test_they_are_listed_where_the_toolset_has_them(
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OwnTool.values)
 async def test_what_a_toolset_has_not_is_unknown_and_recorded(
     agent: Agent, toolset: Toolset, rule: AddRule, name: str
@@ -95,9 +97,10 @@ async def test_what_a_toolset_has_not_is_unknown_and_recorded(
     reply = await agent.call(f"countersign.{name}", {"call_id": UNKNOWN, "text": "x"})
 
     assert reply.error["code"] == -32602
-    assert (await Call.objects.aget()).state == State.REFUSED
+    assert (await Call.objects.aget()).state == State.INVALID
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OF_ONE)
 async def test_anothers_call_is_told_as_one_that_does_not_exist(
     agent: Agent, play: Play, toolset: Toolset, bob: User, name: str
@@ -118,6 +121,7 @@ async def test_anothers_call_is_told_as_one_that_does_not_exist(
     assert theirs.state == State.HELD
 
 
+@pytest.mark.long
 async def test_a_call_is_known_by_its_tasks_id_to_its_own_agent(
     agent: Agent, play: Play, toolset: Toolset, scout: AgentRow, bob: User
 ) -> None:
@@ -129,6 +133,7 @@ async def test_a_call_is_known_by_its_tasks_id_to_its_own_agent(
     assert (await own(stranger, "get_call", call_id=task))["isError"] is True
 
 
+@pytest.mark.long
 async def test_a_call_is_looked_at_while_it_waits_and_when_it_is_done(
     agent: Agent, stack: Stack, alice: User
 ) -> None:
@@ -149,6 +154,7 @@ async def test_a_call_is_looked_at_while_it_waits_and_when_it_is_done(
     assert done["result"]["content"] == [{"type": "text", "text": "x"}]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tool", "state", "outcome"),
     [
@@ -242,6 +248,7 @@ async def test_what_it_says_is_kept_as_its_claim(agent: Agent, alice: User) -> N
     assert (entry.actor_kind, entry.details["text"]) == ("agent", "The customer wants it.")
 
 
+@pytest.mark.long
 async def test_a_persons_question_reaches_it_and_is_answered(
     agent: Agent, play: Play, own_stack: Stack, alice: User
 ) -> None:
@@ -260,6 +267,7 @@ async def test_a_persons_question_reaches_it_and_is_answered(
     assert "A person asks" not in after["content"][0]["text"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -280,6 +288,7 @@ async def test_what_is_no_explanation_is_refused(agent: Agent, text: Any, said: 
     assert not await Comment.objects.aexists()
 
 
+@pytest.mark.long
 async def test_it_says_so_much_and_only_while_the_call_waits(agent: Agent, alice: User) -> None:
     call = await held(agent)
     for n in range(comments.MOST_BY_AGENT):
@@ -294,6 +303,7 @@ async def test_it_says_so_much_and_only_while_the_call_waits(agent: Agent, alice
     assert await Comment.objects.acount() == comments.MOST_BY_AGENT
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tool", "effect", "reason"),
     [

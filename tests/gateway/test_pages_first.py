@@ -67,6 +67,7 @@ async def answer(agent: Agent, asked: Reply, action: str) -> Reply:
     return await agent.call("rec.gated", inputResponses={key: {"action": action}}, **more)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gates", [1, 3])
 async def test_the_agent_of_today_is_asked_and_the_server_once_more(
     gates: int, play: Play, legacy: Asking
@@ -186,6 +187,7 @@ async def test_who_was_told_to_open_it_hears_beside_its_session_that_it_is_done(
         assert await following(heard) == done("e3")
 
 
+@pytest.mark.long
 async def test_it_hears_so_at_another_process_of_what_a_worker_ran(
     play: Play, rule: AddRule, stack: Stack, own_stack: Stack, legacy: Asking, alice: User
 ) -> None:
@@ -210,6 +212,7 @@ async def test_it_hears_so_at_another_process_of_what_a_worker_ran(
         assert await following(heard) == done("n1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", LEGACY[1:])
 async def test_other_revisions_know_no_such_news(
     revision: str, play: Play, legacy: Asking, toolset: Toolset, bob: User

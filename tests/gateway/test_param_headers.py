@@ -55,6 +55,7 @@ async def schema_of(agent: Agent, tool: str) -> Any:
     return next((one["inputSchema"] for one in tools if one["name"] == tool), None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", [MODERN, *LEGACY])
 @pytest.mark.parametrize("legacy", [False, True], ids=["modern server", "legacy server"])
 async def test_the_wish_is_a_part_of_the_definition(
@@ -67,6 +68,7 @@ async def test_the_wish_is_a_part_of_the_definition(
     assert await until(lambda: schema_of(agent, "two_find")) == NESTED
 
 
+@pytest.mark.long
 async def test_what_agrees_is_sent_on_in_the_servers_headers(
     play: Play, toolset: Toolset, upstream: Asking, bob: User
 ) -> None:
@@ -93,6 +95,7 @@ async def called(agent: Agent, said: dict[str, str]) -> Reply:
     return await agent.post(body, headers=agent.headers(message) | more)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", LEGACY)
 async def test_earlier_revisions_repeat_nothing_and_the_server_gets_its_header(
     revision: str, play: Play, toolset: Toolset, upstream: Asking, bob: User
@@ -121,6 +124,7 @@ async def test_a_round_that_comes_again_repeats_them_again(
     assert (refused.status, refused.error["code"]) == (400, -32020)
 
 
+@pytest.mark.long
 async def test_a_wrong_wish_of_a_server_that_knows_no_such_headers_is_left_out(
     play: Play, toolset: Toolset, upstream: Asking, bob: User
 ) -> None:
@@ -132,6 +136,7 @@ async def test_a_wrong_wish_of_a_server_that_knows_no_such_headers_is_left_out(
     assert (await play().call("two.find", {"region": "north"})).status == 200
 
 
+@pytest.mark.long
 async def test_with_a_wrong_wish_of_a_server_that_should_know_better_the_tool_is_left_out(
     play: Play, toolset: Toolset, upstream: Asking, bob: User
 ) -> None:

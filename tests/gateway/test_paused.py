@@ -195,6 +195,7 @@ async def test_in_a_copy_agents_are_refused(
     assert upstream.calls == []
 
 
+@pytest.mark.long
 def test_in_a_copy_no_open_call_is_changed(
     client: Client,
     scout: AgentRow,
@@ -236,6 +237,7 @@ def test_in_a_copy_no_open_call_is_changed(
     assert Vote.objects.standing().count() == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", [MODERN, LEGACY[0]])
 async def test_in_a_copy_agents_cancel_nothing(
     play: Play,

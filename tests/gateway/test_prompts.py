@@ -53,6 +53,7 @@ async def test_they_are_listed_under_their_servers_name(
     assert ("ttlMs" in listed) == (any_agent.revision == MODERN)
 
 
+@pytest.mark.long
 async def test_messages_come_byte_for_byte_and_arguments_go_so(
     any_agent: Agent, play: Play, library: Library
 ) -> None:
@@ -94,7 +95,7 @@ async def test_what_is_wrong_is_said_recorded_and_not_sent(
     assert said in json.dumps(reply.error)
     assert library.asked == []
     call = await Call.objects.aget()
-    assert (call.state, str(call.pk)) == (State.REFUSED, reply.error["data"]["call"])
+    assert (call.state, str(call.pk)) == (State.INVALID, reply.error["data"]["call"])
 
 
 async def test_what_a_rule_denies_is_not_sent(
@@ -109,6 +110,7 @@ async def test_what_a_rule_denies_is_not_sent(
     assert (await get(any_agent, "lib.greet")).result["messages"]
 
 
+@pytest.mark.long
 async def test_a_person_decides_and_the_same_question_brings_the_messages(
     play: Play, library: Library, rule: AddRule, stack: Stack, alice: User
 ) -> None:
@@ -149,9 +151,10 @@ async def test_completion_is_a_call_too(any_agent: Agent, library: Library) -> N
     assert [params["ref"].get("name") for params in sent] == ["review", None]
     assert sent[0]["context"] == {"arguments": {"text": "x"}}
     states = [call.state async for call in Call.objects.order_by("id")]
-    assert states == [State.SUCCEEDED, State.SUCCEEDED, State.REFUSED]
+    assert states == [State.SUCCEEDED, State.SUCCEEDED, State.INVALID]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("effect", [Effect.ASK, Effect.DENY])
 async def test_nobody_is_asked_about_each_letter(
     any_agent: Agent, library: Library, rule: AddRule, effect: Effect
@@ -195,6 +198,7 @@ async def test_a_toolset_without_the_method_has_none_of_it(
     assert (await agent.ask("resources/list")).result["resources"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", [MODERN, LEGACY[0]])
 async def test_changes_are_heard_of(
     play: Play, library: Library, toolset: Toolset, bob: User, revision: str
@@ -216,9 +220,11 @@ async def test_changes_are_heard_of(
         await server("two", toolset, library, by=bob)
         said = [(await following(heard))["method"] for _ in range(2)]
 
-    assert said == [f"notifications/{kind}/list_changed" for kind in kinds]
+    # Each list is looked at by itself: either may be the first.
+    assert sorted(said) == [f"notifications/{kind}/list_changed" for kind in kinds]
 
 
+@pytest.mark.long
 async def test_what_was_published_a_moment_ago_is_there(
     agent: Agent, library: Library, toolset: Toolset, bob: User
 ) -> None:

@@ -1,4 +1,4 @@
-"""Two people at a server of the Python SDK, by the authorization server oidc-provider."""
+"""Two people at a server of each SDK, by the authorization server oidc-provider."""
 
 import asyncio
 import json
@@ -31,6 +31,11 @@ from tests.signing_in import set_up, to_there
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
+SERVERS = {
+    "python": [sys.executable, "-m", "tests.upstreams.signed"],
+    "typescript": [node(), str(ROOT / "tests" / "upstreams" / "signed.mjs")],
+}
+
 
 @contextmanager
 def authorization_server(resource: str, *, ttl_s: int) -> Iterator[str]:
@@ -53,9 +58,8 @@ def authorization_server(resource: str, *, ttl_s: int) -> Iterator[str]:
 
 
 @contextmanager
-def server_of_the_sdk(port: int, issuer: str) -> Iterator[None]:
-    argv = [sys.executable, "-m", "tests.upstreams.signed", str(port), issuer]
-    process = subprocess.Popen(argv, cwd=ROOT)
+def server_of_an_sdk(sdk: str, port: int, issuer: str) -> Iterator[None]:
+    process = subprocess.Popen([*SERVERS[sdk], str(port), issuer], cwd=ROOT)
     try:
         until = time.monotonic() + 30
         while not _answers(port):
@@ -78,14 +82,21 @@ def _answers(port: int) -> bool:
     return True
 
 
-@pytest.fixture(params=[3600, 1], ids=["lasting", "expiring"])
-def signed(request: pytest.FixtureRequest, toolset: Toolset, bob: User) -> Iterator[Server]:
-    """Where tokens expire at once, each call renews its person's."""
+@pytest.fixture(params=SERVERS)
+def sdk(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=[3600, 20], ids=["lasting", "expiring"])
+def signed(
+    request: pytest.FixtureRequest, sdk: str, toolset: Toolset, bob: User
+) -> Iterator[Server]:
+    """Where tokens last less than half a minute, each call renews its person's."""
     port = free_port()
     resource = f"http://127.0.0.1:{port}/mcp"
     with (
         authorization_server(resource, ttl_s=request.param) as issuer,
-        server_of_the_sdk(port, issuer),
+        server_of_an_sdk(sdk, port, issuer),
     ):
         server = services.register(
             "signed", transport="http", url=resource, owner=bob, by=bob, publish=True

@@ -51,6 +51,7 @@ async def looks(call_id: str) -> list[str]:
     return [entry.actor async for entry in found]
 
 
+@pytest.mark.long
 async def test_an_auditor_sees_both_sides_and_each_look_is_an_entry(
     agent: Agent, upstream: Recorder, choose: Choose, look: Look, client: Client
 ) -> None:
@@ -78,6 +79,7 @@ async def test_an_auditor_sees_both_sides_and_each_look_is_an_entry(
     assert came in page.text
 
 
+@pytest.mark.long
 async def test_what_was_blocked_is_shown_too(
     agent: Agent, upstream: Recorder, choose: Choose, look: Look
 ) -> None:
@@ -92,6 +94,7 @@ async def test_what_was_blocked_is_shown_too(
     assert "199" in page.text
 
 
+@pytest.mark.long
 async def test_nobody_else_sees_it(
     agent: Agent, upstream: Recorder, choose: Choose, look: Look, client: Client, bob: User
 ) -> None:
@@ -166,6 +169,7 @@ async def test_large_ones_and_errors_are_kept_whole(
     assert await sync_to_async(received_results.look_at)(call, by=ann) == body
 
 
+@pytest.mark.long
 async def test_after_its_time_it_is_removed(
     play: Play, own_stack: Stack, upstream: Recorder, choose: Choose, look: Look
 ) -> None:
@@ -189,6 +193,7 @@ async def test_after_its_time_it_is_removed(
     assert (await Call.objects.aget(pk=call_id)).result_digest
 
 
+@pytest.mark.long
 async def test_with_no_days_nothing_is_kept(
     play: Play, own_stack: Stack, upstream: Recorder, choose: Choose
 ) -> None:

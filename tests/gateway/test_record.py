@@ -24,6 +24,7 @@ def superuser(databases: Databases) -> Iterator[psycopg.Connection]:
         yield link
 
 
+@pytest.mark.long
 async def test_a_call_that_cannot_be_recorded_is_not_sent(
     any_agent: Agent, superuser: psycopg.Connection, upstream: Recorder
 ) -> None:
@@ -48,6 +49,7 @@ async def test_a_call_that_cannot_be_recorded_is_not_sent(
     assert (await any_agent.call("rec.echo", {"text": "y"})).text == "y"
 
 
+@pytest.mark.long
 async def test_a_held_call_whose_record_is_late_is_withdrawn_and_may_be_asked_for_again(
     play: Play, rule: AddRule, superuser: psycopg.Connection, upstream: Recorder
 ) -> None:
@@ -73,6 +75,7 @@ async def test_a_held_call_whose_record_is_late_is_withdrawn_and_may_be_asked_fo
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_while_revocations_cannot_be_known_nobody_is_let_in(
     play: Play, own_stack: Stack, superuser: psycopg.Connection
 ) -> None:

@@ -102,6 +102,7 @@ async def asked_and(agent: Agent, rule: AddRule, decided: Any = None, **more: An
     return await send(agent, "rec.echo", {"text": "x"}, key="k")
 
 
+@pytest.mark.long
 async def test_a_persons_no(agent: Agent, rule: AddRule, alice: User) -> None:
     async def no() -> None:
         await decide(alice, approve=False, reason="Not today.")
@@ -113,6 +114,7 @@ async def test_a_persons_no(agent: Agent, rule: AddRule, alice: User) -> None:
     assert told["reason"] == "Denied by alice. Not today."
 
 
+@pytest.mark.long
 async def test_time_that_ran_out(agent: Agent, rule: AddRule, stack: Stack) -> None:
     assert stack.worker
 
@@ -127,6 +129,7 @@ async def test_time_that_ran_out(agent: Agent, rule: AddRule, stack: Stack) -> N
     assert told["reason"] == "Nobody decided in time."
 
 
+@pytest.mark.long
 async def test_what_changed_meanwhile(
     agent: Agent, rule: AddRule, stack: Stack, alice: User
 ) -> None:
@@ -142,6 +145,7 @@ async def test_what_changed_meanwhile(
     assert "Policy now forbids the call" in told["reason"]
 
 
+@pytest.mark.long
 async def test_a_tool_that_is_gone(agent: Agent, rule: AddRule, stack: Stack, alice: User) -> None:
     """Nobody votes: a worker sees it within a second or so."""
     assert stack.worker
@@ -204,6 +208,7 @@ async def test_what_is_refused_of_a_tool_with_an_output_schema(
     assert b"structuredContent" not in reply.body
 
 
+@pytest.mark.long
 async def test_what_people_decide_of_a_tool_with_an_output_schema(
     agent: Agent, toolset: Toolset, rule: AddRule, upstream: Recorder, alice: User, bob: User
 ) -> None:
@@ -263,6 +268,7 @@ async def test_a_server_that_cannot_be_reached(
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_a_queue_that_is_full(play: Play, rule: AddRule, own_stack: Stack) -> None:
     own_stack.env["COUNTERSIGN_AGENT_QUEUE"] = "1"
     assert own_stack.agents

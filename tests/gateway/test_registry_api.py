@@ -116,6 +116,7 @@ def test_a_remote_is_our_endpoint_and_never_the_server_itself(
     assert upstream.url not in answer.content.decode()
 
 
+@pytest.mark.long
 def test_where_users_sign_in_their_agents_no_token_is_asked_for(public: Toolset, bob: User) -> None:
     services.set_agent_sign_in(public, True, by=bob)
     registry_versions.refresh_all()
@@ -143,6 +144,7 @@ def test_a_host_is_written_backwards(settings: Any) -> None:
 # OpenAPI, GET /v0.1/servers: cursor and limit
 
 
+@pytest.mark.long
 def test_pages_follow_each_other(crowded: Toolset) -> None:
     first = get("servers?limit=1")
     second = get(f"servers?limit=1&cursor={first['metadata']['nextCursor']}")
@@ -159,6 +161,7 @@ def test_a_cursor_needs_no_encoding(crowded: Toolset) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_:.~-]+", cursor)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "1e2", "9" * 400, "²", "", "1.0"])
 def test_a_limit_is_1_to_100(public: Toolset, limit: str) -> None:
     status, said = error_of(ask(f"v0.1/servers?limit={quote(limit)}"))
@@ -166,6 +169,7 @@ def test_a_limit_is_1_to_100(public: Toolset, limit: str) -> None:
     assert (status, said) == (400, "limit must be 1 to 100.")
 
 
+@pytest.mark.long
 def test_a_cursor_of_another_list_is_none_here(crowded: Toolset, bob: User) -> None:
     other = services.create_toolset("other", by=bob)
     services.set_registry_readers(other, RegistryReaders.ANYONE, by=bob)
@@ -181,6 +185,7 @@ def test_a_cursor_of_another_list_is_none_here(crowded: Toolset, bob: User) -> N
 # OpenAPI, GET /v0.1/servers: search; CHANGELOG, "Search matches the description"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -198,6 +203,7 @@ def test_search_is_a_substring_of_name_or_description(
     assert [one.rpartition(".")[2] for one in names(get(f"servers?search={quote(text)}"))] == found
 
 
+@pytest.mark.long
 def test_a_cursor_carries_the_search(crowded: Toolset, upstream: Recorder, bob: User) -> None:
     """VS Code sends the search with the first page alone (microsoft/vscode, e24a16c3,
     mcpGalleryService.ts, getNextPage)."""
@@ -237,6 +243,7 @@ def test_the_same_is_no_new_version(public: Toolset) -> None:
 # OpenAPI, GET /v0.1/servers: updated_since, include_deleted; CHANGELOG, "Server Filtering"
 
 
+@pytest.mark.long
 def test_what_changed_since_includes_what_was_deleted(crowded: Toolset, bob: User) -> None:
     before = timezone.now() - timedelta(minutes=1)
     RegistryVersion.objects.update(published_at=before - timedelta(hours=1))
@@ -251,7 +258,14 @@ def test_what_changed_since_includes_what_was_deleted(crowded: Toolset, bob: Use
     assert len(get("servers?include_deleted=true")["servers"]) == 2
 
 
-@pytest.mark.parametrize("since", ["yesterday", "2026-01-31", "2026-01-31T08:00:00", "١", "9" * 50])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "since",
+    [
+        *("yesterday", "2026-01-31", "2026-01-31T08:00:00", "١", "9" * 50),
+        *("9999-12-31T23:59:59-23:00", "0001-01-01T00:00:00+23:00"),
+    ],
+)
 def test_a_time_is_one_of_rfc_3339(public: Toolset, since: str) -> None:
     status, said = error_of(ask(f"v0.1/servers?updated_since={quote(since)}"))
 
@@ -264,6 +278,7 @@ def test_a_flag_is_true_or_false(public: Toolset) -> None:
     assert error_of(answer) == (400, "include_deleted must be true or false.")
 
 
+@pytest.mark.long
 def test_what_is_withdrawn_is_listed_no_more_at_once(crowded: Toolset, bob: User) -> None:
     """Not only from the next look of the clock on."""
     withdraw("mail", bob)
@@ -350,6 +365,7 @@ def test_what_is_not_there_is_404_with_an_error(public: Toolset, path: str) -> N
 # OpenAPI, publish: 501 Not Implemented
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -374,6 +390,7 @@ def test_nothing_is_changed_here(public: Toolset, scout_token: str, method: str,
 # GitHub, "Cross-origin resource sharing requirements"; RFC 9110, 13.1.2
 
 
+@pytest.mark.long
 def test_pages_of_other_origins_may_read_it(public: Toolset) -> None:
     origin = {"Origin": "vscode-file://vscode-app"}
     preflight = ask("v0.1/servers", method="OPTIONS", Access_Control_Request_Method="GET", **origin)
@@ -389,6 +406,7 @@ def test_pages_of_other_origins_may_read_it(public: Toolset) -> None:
         assert "Access-Control-Allow-Credentials" not in one
 
 
+@pytest.mark.long
 def test_a_preflight_tells_nothing(toolset: Toolset) -> None:
     there = ask("v0.1/servers", method="OPTIONS")
     nowhere = Client().options("/api/registry/nowhere/v0.1/servers")
@@ -396,6 +414,7 @@ def test_a_preflight_tells_nothing(toolset: Toolset) -> None:
     assert (there.status_code, there.content) == (nowhere.status_code, nowhere.content)
 
 
+@pytest.mark.long
 def test_what_is_known_is_not_sent_again(public: Toolset, bob: User) -> None:
     for path in ("v0.1/servers", f"v0.1/{AT}", f"v0.1/{AT}/latest"):
         tag = ask(path)["ETag"]
@@ -426,6 +445,7 @@ def test_without_a_token_no_toolset_is_told_from_none(toolset: Toolset, bob: Use
     assert answer["WWW-Authenticate"].startswith("Bearer")
 
 
+@pytest.mark.long
 def test_tokens_of_its_agents_and_of_service_accounts_read_it(
     toolset: Toolset, scout_token: str, bob: User
 ) -> None:
@@ -486,6 +506,7 @@ def service_token(by: User, *scopes: str) -> str:
 # Sequences of clients
 
 
+@pytest.mark.long
 def test_vs_code_finds_and_reads_servers(crowded: Toolset) -> None:
     """The probe and the list as seen on the wire (agentregistry-dev/agentregistry, pull request
     550); search, pages and the latest version as in microsoft/vscode, e24a16c3,
@@ -513,6 +534,7 @@ def test_the_official_publisher_is_told_that_nothing_is_published_here(public: T
     assert error_of(without) == (501, "Publishing is not supported by this registry")
 
 
+@pytest.mark.long
 def test_an_aggregator_follows_pages_and_then_changes(crowded: Toolset, bob: User) -> None:
     """As ToolHive does, 201c3a9c, pkg/registry/api/client.go: encoded parameters, pages until there
     is no cursor, and then what was updated since. It asks for v0 there, which is not served."""

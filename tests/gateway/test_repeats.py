@@ -67,6 +67,7 @@ def is_repeated(reply: Reply, call: Call) -> bool:
     return reply.call_id == str(call.pk) and reply.result["_meta"].get(REPEATED) is True
 
 
+@pytest.mark.long
 async def test_what_its_client_did_not_wait_for_is_waited_for_again(
     play: Play, upstream: Recorder
 ) -> None:
@@ -104,6 +105,7 @@ async def test_what_ended_unheard_is_told_once_and_may_then_be_repeated(
     assert len(upstream.calls) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["await_call", "get_call"])
 async def test_what_it_asked_the_end_of_it_has_heard(
     play: Play, upstream: Recorder, tool: str
@@ -136,6 +138,7 @@ async def test_a_modern_client_that_went_away_and_comes_back_sends_nothing_twice
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 async def test_what_may_have_run_is_not_sent_again(
     agent: Agent, rule: AddRule, upstream: Recorder
 ) -> None:
@@ -155,6 +158,7 @@ async def test_what_may_have_run_is_not_sent_again(
     assert len(upstream.calls) == 2
 
 
+@pytest.mark.long
 async def test_it_is_not_asked_of_people_either(
     agent: Agent, rule: AddRule, upstream: Recorder
 ) -> None:
@@ -167,6 +171,7 @@ async def test_it_is_not_asked_of_people_either(
     assert not await Call.objects.filter(state=State.HELD).aexists()
 
 
+@pytest.mark.long
 async def test_ten_minutes_later_it_may_be(
     agent: Agent, rule: AddRule, upstream: Recorder, own_rights: Any
 ) -> None:
@@ -193,6 +198,7 @@ def own_rights(databases: Any) -> Any:
     return past
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [{"safe_to_repeat": True}, {"repeats": Tool.Repeats.ALLOW}])
 async def test_operators_may_let_a_tools_calls_be_repeated(
     agent: Agent, rule: AddRule, upstream: Recorder, how: dict[str, Any]
@@ -207,6 +213,7 @@ async def test_operators_may_let_a_tools_calls_be_repeated(
     assert len(upstream.calls) == 2
 
 
+@pytest.mark.long
 async def test_an_agent_may_mean_it_and_the_record_says_so(
     agent: Agent, rule: AddRule, upstream: Recorder
 ) -> None:
@@ -295,6 +302,7 @@ class TestGuarded:
 
         assert len(upstream.calls) == 2
 
+    @pytest.mark.long
     async def test_thirty_at_once_are_one(
         self, agent: Agent, play: Play, own_stack: Stack, upstream: Recorder
     ) -> None:
@@ -309,6 +317,7 @@ class TestGuarded:
         assert Counter(reply.call_id for reply in replies).most_common(1)[0][1] == 30
         assert len(upstream.calls) == 1
 
+    @pytest.mark.long
     async def test_what_never_ran_keeps_nothing_back(
         self, agent: Agent, rule: AddRule, alice: User, stack: Stack, upstream: Recorder
     ) -> None:
@@ -323,6 +332,7 @@ class TestGuarded:
         assert anew.call_id != denied.call_id
         assert anew.result["resultType"] == "input_required"
 
+    @pytest.mark.long
     async def test_another_agents_is_another_call(
         self, agent: Agent, play: Play, toolset: Toolset, bob: User, upstream: Recorder
     ) -> None:
@@ -334,6 +344,7 @@ class TestGuarded:
         assert len(upstream.calls) == 2
 
 
+@pytest.mark.long
 async def test_rest_says_it_in_the_body(
     rest: Rest,  # noqa: F811
     rule: AddRule,
@@ -353,6 +364,7 @@ async def test_rest_says_it_in_the_body(
     assert len(upstream.calls) == 2
 
 
+@pytest.mark.long
 async def test_who_decides_is_told_that_it_is_meant(
     agent: Agent, rule: AddRule, upstream: Recorder
 ) -> None:

@@ -99,6 +99,7 @@ async def logged(process: Running, path: str) -> dict[str, Any]:
     return line
 
 
+@pytest.mark.long
 async def test_the_access_log_has_a_line_for_each_request(
     own_stack: Stack, play: Play, http: aiohttp.ClientSession, toolset: Toolset
 ) -> None:
@@ -133,6 +134,7 @@ async def test_the_access_log_has_a_line_for_each_request(
     assert "abcdefghijk" not in said
 
 
+@pytest.mark.long
 async def test_nobody_logs_requests_unasked(
     own_stack: Stack, http: aiohttp.ClientSession, play: Play
 ) -> None:

@@ -1,6 +1,7 @@
 """Servers' resources through the gateway: found, listed and read, as calls by the one door."""
 
 import asyncio
+import hashlib
 import json
 from typing import Any
 
@@ -85,7 +86,8 @@ async def test_what_is_read_comes_byte_for_byte(any_agent: Agent, library: Libra
     if any_agent.revision != MODERN:
         inside = BYTES[1:-1].strip()
     assert inside in reply.body
-    call = await Call.objects.aget()
+    call = await Call.objects.select_related("result").aget()
+    assert call.result_digest == hashlib.sha256(bytes(call.result.body)).hexdigest()
     assert reply.result["_meta"]["countersign/call"] == str(call.pk)
     assert (call.state, call.tool_name, call.server_id) == (
         State.SUCCEEDED,
@@ -111,6 +113,7 @@ async def test_no_more_may_keep_it_than_the_agent(agent: Agent, library: Library
         assert (reply.result["ttlMs"], reply.result["cacheScope"]) == (0, "private")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", [MODERN, LEGACY[0]])
 @pytest.mark.parametrize("code", [-32602, -32002])
 async def test_what_does_not_exist_has_the_number_of_the_agents_era(
@@ -124,6 +127,7 @@ async def test_what_does_not_exist_has_the_number_of_the_agents_era(
     assert reply.error == {"code": expected, "message": "Gone", "data": {"x": 1}}
 
 
+@pytest.mark.long
 async def test_nobody_is_asked_for_what_nobody_offers(
     any_agent: Agent, library: Library, toolset: Toolset, bob: User, rule: AddRule
 ) -> None:
@@ -138,7 +142,7 @@ async def test_nobody_is_asked_for_what_nobody_offers(
     assert reply.error["data"]["uri"] == "elsewhere://x"
     assert library.asked == []
     call = await Call.objects.aget()
-    assert (call.state, call.executed) == (State.REFUSED, "no")
+    assert (call.state, call.executed) == (State.INVALID, "no")
 
 
 async def test_what_a_rule_denies_is_recorded_and_not_sent(
@@ -169,6 +173,7 @@ async def test_a_rule_may_look_at_the_uri(
     assert len(library.asked) == 1
 
 
+@pytest.mark.long
 async def test_a_modern_client_waits_for_people_and_reads(
     agent: Agent, library: Library, rule: AddRule, stack: Stack, alice: User
 ) -> None:
@@ -188,6 +193,7 @@ async def test_a_modern_client_waits_for_people_and_reads(
     assert len(library.asked) == 1
 
 
+@pytest.mark.long
 async def test_an_earlier_client_that_gave_up_reads_what_was_approved(
     play: Play, library: Library, rule: AddRule, own_stack: Stack, alice: User
 ) -> None:
@@ -214,6 +220,7 @@ async def test_an_earlier_client_that_gave_up_reads_what_was_approved(
     assert len(library.asked) == 1
 
 
+@pytest.mark.long
 async def test_a_person_says_no(play: Play, library: Library, rule: AddRule, alice: User) -> None:
     await rule(Effect.ASK, READ)
     agent = play(LEGACY[0])
@@ -263,6 +270,7 @@ async def test_what_is_gone_comes_back_as_it_was(agent: Agent, library: Library)
     await until_listed(agent, "notes://picture", "notes://today")
 
 
+@pytest.mark.long
 async def test_each_server_has_its_own_address(
     play: Play, library: Library, toolset: Toolset, bob: User
 ) -> None:

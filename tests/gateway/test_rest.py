@@ -17,9 +17,9 @@ from calls.record.states import State
 from policies.models import Effect
 from registry import services
 from registry.models import Toolset
-from tests.flows.chat import check_tool
+from tests.flows.chat import check_anthropic, check_tool
 from tests.gateway.agent import Reply
-from tests.gateway.conftest import AddRule, decide_soon, the_call
+from tests.gateway.conftest import AddRule, decide_soon, server, the_call
 from tests.processes import Stack
 from tests.upstreams.recorder import TOOLS, Recorder
 
@@ -84,6 +84,7 @@ async def test_a_call_can_be_read_again(rest: Rest) -> None:
     assert (await rest.get(f"calls/{made.last['id']}")).last == made.last
 
 
+@pytest.mark.long
 async def test_a_held_call_is_accepted_and_can_be_waited_for(
     rest: Rest, stack: Stack, alice: User, upstream: Recorder, rule: AddRule
 ) -> None:
@@ -102,6 +103,7 @@ async def test_a_held_call_is_accepted_and_can_be_waited_for(
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 async def test_a_long_call_goes_on_when_nobody_waits(rest: Rest, upstream: Recorder) -> None:
     reply = await rest.call("rec.hang", wait=0)
 
@@ -133,6 +135,31 @@ async def test_what_policy_denies_is_a_problem_with_its_reason(
     assert reply.last["detail"] == "Hush."
     assert (await the_call(reply.last["call"])).state == State.REFUSED
     assert upstream.calls == []
+
+
+@pytest.mark.long
+async def test_what_is_denied_tells_nothing_of_its_arguments(rest: Rest, rule: AddRule) -> None:
+    await rule(Effect.DENY, "form", reason="Hush.")
+
+    reply = await rest.call("rec.form", {"days": 0})
+
+    assert (reply.status, reply.last["detail"]) == (403, "Hush.")
+    assert "violations" not in reply.last
+
+
+@pytest.mark.long
+async def test_in_search_mode_lists_have_only_what_the_agent_may_use(
+    rest: Rest, toolset: Toolset, bob: User, rule: AddRule
+) -> None:
+    await rule(Effect.DENY, "echo")
+    assert "rec_echo" in (await rest.get("tools")).body.decode()
+
+    await sync_to_async(services.set_search_mode)(toolset, True, by=bob)
+
+    for path in ("tools", "toolsets/desk/tools", "toolsets/desk/tools?format=gemini"):
+        told = (await rest.get(path)).body.decode()
+        assert "form" in told, path
+        assert "echo" not in told, path
 
 
 async def test_every_violation_is_named(rest: Rest, upstream: Recorder) -> None:
@@ -190,6 +217,34 @@ async def test_a_toolset_is_listed_as_a_models_api_takes_it(rest: Rest, bob: Use
         assert (await thief.get(f"toolsets/{toolset}/tools")).status == 404
 
 
+@pytest.mark.long
+async def test_arguments_that_a_list_renamed_reach_the_server_by_their_own_names(
+    rest: Rest, toolset: Toolset, upstream: Recorder, rule: AddRule, bob: User
+) -> None:
+    names = {"参数": {"type": "string"}, "filter[id]": {"type": "number"}, "n": {"type": "string"}}
+    schema = {"type": "object", "properties": names, "required": ["参数"]}
+    upstream.tools = {"find": {"inputSchema": schema | {"additionalProperties": False}}}
+    await server("late", toolset, upstream, by=bob)
+    await rule(Effect.ALLOW, "unrelated")
+    reply = await rest.get("toolsets/desk/tools?format=anthropic")
+    (found,) = [tool for tool in reply.last["tools"] if tool["name"] == "late_find"]
+    check_anthropic(found)
+    text, number, plain = found["input_schema"]["properties"]
+
+    body = (
+        f'{{"toolset":"desk","tool":"late_find","arguments":{{"{number}": 1.0e1,"{text}":"好"}}}}'
+    )
+    made = await rest.send("POST", "calls", body.encode())
+    both = await rest.call("late_find", {text: "a", "参数": "b"})
+    wrong = await rest.call("late_find", {plain: "a"})
+
+    assert made.last["state"] == "succeeded", made.last
+    assert made.last["arguments"] == {"filter[id]": 10.0, "参数": "好"}
+    assert upstream.calls[0].arguments == '{"filter[id]":1.0e1,"参数":"好"}'.encode()
+    assert (both.status, wrong.status) == (422, 422)
+    assert len(upstream.calls) == 1
+
+
 @sync_to_async
 def another_agent(owner: User) -> str:
     other = accounts.create_agent("other", owner=owner, by=owner)
@@ -197,6 +252,7 @@ def another_agent(owner: User) -> str:
     return accounts.issue_token(other, by=owner)
 
 
+@pytest.mark.long
 async def test_another_agents_things_are_like_things_that_do_not_exist(
     rest: Rest, bob: User
 ) -> None:
@@ -258,6 +314,13 @@ async def test_one_waits_no_longer_than_proxies_do(rest: Rest, wait: str) -> Non
 
     assert (await rest.send("POST", f"calls?wait={wait}", body)).status == 400
     assert await Call.objects.acount() == 0
+
+
+@pytest.mark.parametrize("address", ["tools?toolsets=desk", "toolsets/desk/tools?from=mcp"])
+async def test_an_unknown_parameter_is_a_problem(rest: Rest, address: str) -> None:
+    reply = await rest.get(address)
+
+    assert (reply.status, "There is no parameter" in reply.last["detail"]) == (400, True)
 
 
 async def test_other_encodings_and_methods_are_refused(rest: Rest) -> None:

@@ -46,6 +46,7 @@ async def settled(two: Two, token: str, tool: str = "rec.say") -> Decimal:
     return counter.spent - (own.amount if own else 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cost", "counted"),
     [
@@ -70,6 +71,21 @@ async def test_the_result_says_what_was_spent(
     assert await settled(two, scout_token) == Decimal(counted)
 
 
+@pytest.mark.long
+async def test_the_bytes_of_results_are_counted(
+    two: Two, scout_token: str, upstream: Recorder
+) -> None:
+    await limit("cost", 200, cost=1, cost_result="$size", period="day", unit="bytes")
+    body = upstream.results["say"] = costing("1", text="é" * 60)
+
+    first = await ask(two[0], scout_token, tool="rec.say")
+
+    assert states([first]) == {"succeeded": 1}
+    assert await settled(two, scout_token) == len(body) > 200
+    assert states([await ask(two[1], scout_token, "more", tool="rec.say")]) == {"limit": 1}
+
+
+@pytest.mark.long
 async def test_what_is_spent_stands_in_the_way_of_the_next_call_at_every_gateway(
     two: Two, scout_token: str, upstream: Recorder
 ) -> None:
@@ -82,6 +98,7 @@ async def test_what_is_spent_stands_in_the_way_of_the_next_call_at_every_gateway
     assert "is reached: 10 EUR per month." in results[1].reason
 
 
+@pytest.mark.long
 async def test_a_dear_argument_is_reserved_and_what_is_left_is_given_back(
     two: Two, scout_token: str, upstream: Recorder
 ) -> None:
@@ -116,6 +133,7 @@ async def test_the_entry_of_its_end_has_the_cost_and_cleaning_does_not_hide_it(
     assert await settled(two, scout_token, "rec.echo") == 3
 
 
+@pytest.mark.long
 async def test_a_worker_settles_too(
     play: Play, two: Two, scout_token: str, stack: Stack, upstream: Recorder, alice: User
 ) -> None:
@@ -136,6 +154,7 @@ async def test_a_worker_settles_too(
     assert await settled(two, scout_token, "rec.echo") == 7 + 1 + 7
 
 
+@pytest.mark.long
 async def test_a_call_that_outlives_the_window_counts_in_the_next(
     two: Two, scout_token: str, upstream: Recorder
 ) -> None:

@@ -127,6 +127,7 @@ async def test_who_comes_back_gets_what_was_missed_and_nothing_twice(
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 async def test_it_may_be_another_process(play: Play, upstream: Slow, own_stack: Stack) -> None:
     assert own_stack.agents
     agent = play(LEGACY[0])
@@ -141,6 +142,7 @@ async def test_it_may_be_another_process(play: Play, upstream: Slow, own_stack: 
     assert last.data["result"]["content"] == [{"type": "text", "text": "done"}]
 
 
+@pytest.mark.long
 async def test_a_call_that_waits_for_people_can_be_come_back_for(
     play: Play, rule: AddRule, stack: Stack, upstream: Slow, alice: User
 ) -> None:
@@ -173,6 +175,7 @@ async def test_who_waits_for_an_outcome_can_come_back_too(play: Play, upstream: 
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 async def test_what_was_read_comes_back_as_the_result_of_a_tool(
     play: Play, rule: AddRule, stack: Stack, library: Library, alice: User
 ) -> None:

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ALL = stored_rules(ResultRules("block", "remove", secrets=True, personal=True, tracebacks=True))
 
 
+@pytest.mark.long
 async def test_the_calls_that_it_covers_are_cleaned_and_others_not(
     any_agent: Agent, upstream: Recorder, rule: AddRule
 ) -> None:
@@ -55,6 +56,7 @@ async def test_it_adds_to_what_its_tool_has(
     assert reply.text == "ab [masked: aws key] bob@corp.cn"
 
 
+@pytest.mark.long
 async def test_a_call_that_people_approved_is_cleaned_by_the_rules_of_then(
     agent: Agent, upstream: Recorder, rule: AddRule, stack: Stack, alice: User
 ) -> None:
@@ -73,6 +75,7 @@ async def test_a_call_that_people_approved_is_cleaned_by_the_rules_of_then(
     assert json.loads(bytes(call.result.body))["content"][0]["text"] == CLEAN
 
 
+@pytest.mark.long
 async def test_tasks_and_resources_are_cleaned(
     play: Play, rule: AddRule, stack: Stack, upstream: Recorder, library: Library
 ) -> None:
@@ -93,6 +96,7 @@ async def test_tasks_and_resources_are_cleaned(
     assert (await until(done))["content"][0]["text"] == CLEAN
 
 
+@pytest.mark.long
 async def test_a_gateway_that_does_not_know_the_rule_yet_cleans_by_it(
     agent: Agent, upstream: Recorder, rule: AddRule
 ) -> None:
@@ -107,6 +111,7 @@ async def test_a_gateway_that_does_not_know_the_rule_yet_cleans_by_it(
     assert (await agent.call("rec.say", {"n": 2})).text == CLEAN
 
 
+@pytest.mark.long
 async def test_a_result_that_breaks_its_schema_is_blocked_by_a_rule(
     agent: Agent, upstream: Recorder, rule: AddRule
 ) -> None:

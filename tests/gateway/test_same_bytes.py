@@ -116,6 +116,7 @@ def as_alice(client: Client, alice: User) -> Client:
     return client
 
 
+@pytest.mark.long
 @HOW_MANY
 async def test_what_is_shown_approved_and_received_are_the_same_bytes(
     stack: Stack, play: Play, rule: AddRule, upstream: Recorder, as_alice: Client, how_many: int

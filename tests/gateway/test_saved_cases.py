@@ -77,6 +77,7 @@ async def last_run() -> CaseRun:
     return await CaseRun.objects.select_related("call").alatest("pk")
 
 
+@pytest.mark.long
 async def test_a_case_is_saved_and_passes(olgas: Tab, upstream: Recorder) -> None:
     upstream.results["say"] = answer({"items": [{"name": "Ada", "n": 2}]})
     page = await save(olgas, "rec.say", '{"n": 1.0}')
@@ -101,6 +102,7 @@ async def test_a_case_is_saved_and_passes(olgas: Tab, upstream: Recorder) -> Non
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("expectation", "said"),
     [
@@ -127,6 +129,7 @@ async def test_what_is_not_met_is_said_without_the_result(
     assert said in page
 
 
+@pytest.mark.long
 async def test_an_error_can_be_what_is_expected(olgas: Tab, upstream: Recorder) -> None:
     page = await save(olgas, "rec.fail", "{}")
     await press(olgas, page, "run", outcome="error", contains="no such luck")
@@ -134,6 +137,7 @@ async def test_an_error_can_be_what_is_expected(olgas: Tab, upstream: Recorder) 
     assert (await last_run()).state == "passed"
 
 
+@pytest.mark.long
 async def test_a_blocked_run_is_not_passed(olgas: Tab, upstream: Recorder, rule: AddRule) -> None:
     page = await save(olgas, "rec.say", "{}")
     await rule(Effect.DENY, "say", reason="Not today.")
@@ -146,6 +150,7 @@ async def test_a_blocked_run_is_not_passed(olgas: Tab, upstream: Recorder, rule:
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_a_held_run_is_pending_until_people_decided(
     olgas: Tab, upstream: Recorder, rule: AddRule
 ) -> None:
@@ -160,6 +165,7 @@ async def test_a_held_run_is_pending_until_people_decided(
     assert upstream.calls == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -181,6 +187,7 @@ async def test_a_line_that_expects_nothing_is_refused(
     assert not await CaseRun.objects.aexists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -216,6 +223,7 @@ async def test_only_operators_keep_cases(window: Open, toolset: Toolset, bob: Us
     assert not await SavedCase.objects.aexists()
 
 
+@pytest.mark.long
 async def test_old_runs_are_dropped(
     olgas: Tab, olga: User, upstream: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +239,7 @@ async def test_old_runs_are_dropped(
     assert case.last_run_id == (await last_run()).pk
 
 
+@pytest.mark.long
 async def test_an_interrupted_run_is_given_up(olgas: Tab, olga: User, upstream: Recorder) -> None:
     await save(olgas, "rec.say", "{}")
     case = await SavedCase.objects.aget()
@@ -247,6 +256,7 @@ class Killed(BaseException):
     pass
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", [Killed(), RecordUnsure("The record did not answer.")])
 async def test_a_run_that_was_interrupted_after_its_call_was_sent_finds_it(
     scheduled: SavedCase,
@@ -270,6 +280,7 @@ async def test_a_run_that_was_interrupted_after_its_call_was_sent_finds_it(
     assert (run.state, run.call_id) == ("passed", (await Call.objects.aget()).pk)
 
 
+@pytest.mark.long
 async def test_a_run_that_cannot_be_compared_holds_up_no_others(
     scheduled: SavedCase, stack: Stack, upstream: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +309,7 @@ async def test_a_case_is_deleted_with_its_history(olgas: Tab, upstream: Recorder
     assert await Call.objects.acount() == 1
 
 
+@pytest.mark.long
 async def test_a_run_before_and_after_the_definition_changed(
     olgas: Tab, upstream: Recorder, olga: User
 ) -> None:
@@ -340,6 +352,7 @@ def scheduled(toolset: Toolset, olga: User, upstream: Recorder) -> SavedCase:
     return case
 
 
+@pytest.mark.long
 async def test_a_case_that_is_deleted_ends_its_schedule_by_an_entry(
     scheduled: SavedCase, olgas: Tab
 ) -> None:
@@ -365,6 +378,7 @@ async def ended(stack: Stack) -> CaseRun:
     return await last_run()
 
 
+@pytest.mark.long
 async def test_a_schedule_runs_as_the_agent_of_whoever_made_it(
     scheduled: SavedCase, stack: Stack, upstream: Recorder
 ) -> None:
@@ -381,6 +395,7 @@ async def test_a_schedule_runs_as_the_agent_of_whoever_made_it(
     assert await CaseRun.objects.acount() == 2
 
 
+@pytest.mark.long
 async def test_a_scheduled_failure_is_an_entry_and_needs_somebody(
     scheduled: SavedCase, stack: Stack, upstream: Recorder, window: Open, olga: User
 ) -> None:
@@ -399,6 +414,7 @@ async def test_a_scheduled_failure_is_an_entry_and_needs_somebody(
     assert "not there" in await tab._read("GET", "/servers/rec/cases/")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("lose", "said"),
     [
@@ -430,6 +446,7 @@ async def test_a_schedule_stops_with_whoever_made_it(
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_an_agent_that_lost_the_tool_is_not_run(
     scheduled: SavedCase, toolset: Toolset, upstream: Recorder
 ) -> None:
@@ -472,6 +489,7 @@ async def test_a_turn_begins_with_those_that_ran_longest_ago(scheduled: SavedCas
     assert await sync_to_async(turn_of)() == [other.name, scheduled.name]
 
 
+@pytest.mark.long
 async def test_what_writes_runs_by_itself_only_where_that_was_confirmed(
     scheduled: SavedCase, olga: User, upstream: Recorder
 ) -> None:
@@ -518,6 +536,7 @@ async def test_what_writes_runs_by_itself_only_with_the_arguments_that_were_conf
     assert "rec.say (Case 1)" in await eve._read("GET", f"/tools/rec.say/cases/{case.pk}/")
 
 
+@pytest.mark.long
 async def test_what_another_user_wrote_does_not_run_as_ones_agent(
     scheduled: SavedCase, window: Open, upstream: Recorder
 ) -> None:
@@ -531,6 +550,7 @@ async def test_what_another_user_wrote_does_not_run_as_ones_agent(
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_ones_own_changes_run_unless_the_tool_writes(
     scheduled: SavedCase, olga: User, olgas: Tab, stack: Stack, upstream: Recorder
 ) -> None:
@@ -566,6 +586,7 @@ async def test_a_schedule_is_ended_by_an_operator_without_an_agent(
     assert not await CaseSchedule.objects.aexists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "changed",
     [
@@ -587,6 +608,7 @@ async def test_expectations_that_look_like_secrets_are_not_kept(
     assert "AKIA" not in case.name + case.contains + case.values
 
 
+@pytest.mark.long
 async def test_a_servers_schedule_leaves_out_what_was_not_confirmed(
     scheduled: SavedCase, olga: User, olgas: Tab, upstream: Recorder
 ) -> None:

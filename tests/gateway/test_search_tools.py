@@ -18,6 +18,7 @@ from registry.models import OwnTool, SearchTool, Toolset, own_tools
 from registry.publishing import override_service
 from tests.gateway.agent import LEGACY, MODERN, TASKS, Agent
 from tests.gateway.conftest import AddRule, Play, server, until
+from tests.gateway.limiting import limit
 from tests.gateway.test_listing import names
 from tests.upstreams.recorder import OBJECT, Recorder
 
@@ -77,6 +78,7 @@ async def through(agent: Agent, tool: str, arguments: Any = None, *, by: str = "
     return await agent.call(f"countersign_{by}", given)
 
 
+@pytest.mark.long
 async def test_the_list_has_four_tools_however_many_there_are(agent: Agent) -> None:
     reply = await agent.ask("tools/list")
 
@@ -86,6 +88,7 @@ async def test_the_list_has_four_tools_however_many_there_are(agent: Agent) -> N
     assert len(reply.body) <= MAX_LIST_BYTES
 
 
+@pytest.mark.long
 async def test_what_is_searched_for_is_found_and_described_and_called(
     agent: Agent, upstream: Recorder
 ) -> None:
@@ -105,6 +108,7 @@ async def test_what_is_searched_for_is_found_and_described_and_called(
     assert str(call.pk) == reply.call_id
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("query", "first"),
     [
@@ -114,6 +118,11 @@ async def test_what_is_searched_for_is_found_and_described_and_called(
         ("规划一条开车路线", "office_route"),
         ("仓库里还有多少库存", "office_stock"),
         ("town", "office_forecast"),
+        # In the other language than the tool's.
+        ("明天的天气怎么样", "office_forecast"),
+        ("给客户退款", "office_refundPayment"),
+        ("plan a route", "office_route"),
+        ("query the inventory", "office_stock"),
     ],
 )
 async def test_words_are_found_in_any_form(modern: Agent, query: str, first: str) -> None:
@@ -135,6 +144,38 @@ async def test_what_is_found_is_short_and_says_what_it_takes(modern: Agent) -> N
     }
 
 
+async def test_what_fits_less_is_on_the_next_pages(
+    toolset: Toolset, upstream: Recorder, bob: User, play: Play
+) -> None:
+    upstream.tools = {
+        f"refund_{n}": {"inputSchema": OBJECT, "description": "Refund a payment" + " now" * n}
+        for n in range(7)
+    }
+    await server("office", toolset, upstream, by=bob)
+    await sync_to_async(services.set_search_mode)(toolset, True, by=bob)
+    agent = play()
+
+    whole = await searched(agent, "refund a payment", limit=7)
+    pages = [
+        (await agent.call("countersign_search_tools", asked)).result["structuredContent"]
+        for asked in ({"query": "refund a payment", "limit": 3, "page": n} for n in (1, 2, 3, 4))
+    ]
+
+    assert [tool["name"] for page in pages for tool in page["tools"]] == whole
+    assert [page.get("more") for page in pages] == [True, True, None, None]
+
+
+async def test_clients_that_load_tools_on_demand_load_these_at_once(modern: Agent) -> None:
+    """Source: Claude Code, `_meta` of tools in MCP servers."""
+    listed = (await modern.ask("tools/list")).result["tools"]
+    searching = {f"countersign_{name}" for name in SearchTool.values}
+
+    assert {
+        tool["name"] for tool in listed if tool.get("_meta", {}).get("anthropic/alwaysLoad")
+    } == searching
+
+
+@pytest.mark.long
 async def test_nothing_found_says_what_to_do(modern: Agent) -> None:
     reply = await modern.call("countersign_search_tools", {"query": "xylophone"})
 
@@ -143,6 +184,7 @@ async def test_nothing_found_says_what_to_do(modern: Agent) -> None:
     assert "other words" in found["hint"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -153,6 +195,8 @@ async def test_nothing_found_says_what_to_do(modern: Agent) -> None:
         ({"query": "weather", "limit": 0}, "limit must be"),
         ({"query": "weather", "limit": 21}, "limit must be"),
         ({"query": "weather", "limit": True}, "limit must be"),
+        ({"query": "weather", "page": 0}, "page must be"),
+        ({"query": "weather", "page": 26}, "page must be"),
         ({"query": "weather", "server": "office"}, "no argument “server”"),
     ],
 )
@@ -166,6 +210,7 @@ async def test_a_wrong_search_says_what_is_wrong(
     assert not await Call.objects.aexists()
 
 
+@pytest.mark.long
 async def test_arguments_are_sent_as_they_were_written(modern: Agent, upstream: Recorder) -> None:
     written = '{ "amount": 1.50, "note" : "\\u00e9 \\"arguments\\": {}", "arguments": {"a":[1e3]} }'
     message = await modern.message("tools/call", {"name": "countersign_call_tool"})
@@ -182,20 +227,31 @@ async def test_arguments_are_sent_as_they_were_written(modern: Agent, upstream: 
     assert bytes((await Call.objects.aget()).arguments).decode() == written
 
 
-async def test_a_denied_tool_is_denied_in_the_envelope_too(
-    modern: Agent, upstream: Recorder, rule: AddRule
+@pytest.mark.long
+async def test_a_denied_tool_looks_unknown_and_is_recorded_as_denied(
+    modern: Agent, toolset: Toolset, bob: User, upstream: Recorder, rule: AddRule
 ) -> None:
-    await rule(Effect.DENY, "refundPayment", reason="Not by agents.")
+    await sync_to_async(services.set_own_tools)(toolset, [OwnTool.EXPLAIN], by=bob)
+    await rule(Effect.DENY, "forecast", reason="Not by agents.")
 
-    reply = await through(modern, "office_refundPayment", {})
+    # Its argument is required.
+    by = [await through(modern, "office_forecast", given) for given in ({}, {"city": "Bern"})]
+    by += [await through(modern, "office_forecast", by="call_read_tool")]
+    by += [await modern.call("office_forecast")]
+    unknown = await through(modern, "office_nothing")
 
-    assert reply.result["isError"]
-    assert "Not by agents." in reply.text
+    for reply in by:
+        said = json.loads(json.dumps(reply.error).replace("office_forecast", "office_nothing"))
+        assert said == unknown.error
+    explained = await modern.call("countersign_explain", {"tool": "office_forecast"})
+    assert "There is no such tool here" in explained.text
     assert upstream.received == []
-    call = await Call.objects.aget()
-    assert (call.tool_name, call.state) == ("office.refundPayment", State.REFUSED)
+    async for call in Call.objects.filter(tool_name="office.forecast"):
+        assert (call.state, call.reason) == (State.REFUSED, "Not by agents.")
+    assert await Call.objects.filter(tool_name="office.forecast").acount() == 4
 
 
+@pytest.mark.long
 async def test_what_is_always_denied_is_not_named(modern: Agent, rule: AddRule) -> None:
     assert "office_refundPayment" in await searched(modern, "refund payment")
     await rule(Effect.DENY, "refundPayment")
@@ -208,6 +264,25 @@ async def test_what_is_always_denied_is_not_named(modern: Agent, rule: AddRule) 
     assert described.result["isError"]
 
 
+@pytest.mark.long
+async def test_denied_tools_take_no_place_of_others(
+    toolset: Toolset, upstream: Recorder, bob: User, play: Play, rule: AddRule
+) -> None:
+    refund = {"inputSchema": OBJECT, "description": "Refund a card payment."}
+    upstream.tools = {f"refund_payment_{n}": refund for n in range(60)}
+    upstream.tools["pay_back"] = {"inputSchema": OBJECT, "description": "Refund"}
+    await server("office", toolset, upstream, by=bob)
+    await sync_to_async(services.set_search_mode)(toolset, True, by=bob)
+    await rule(Effect.DENY, "refund_payment_*")
+    agent = play()
+
+    async def is_found() -> bool:
+        return await searched(agent, "refund a card payment") == ["office_pay_back"]
+
+    await until(is_found)
+    assert await searched(agent, "refund", limit=1) == ["office_pay_back"]
+
+
 async def test_many_searches_in_parallel_find_the_same(modern: Agent) -> None:
     queries = [f"defining {word} ways of refunding payments" for word in ("many", "new", "other")]
 
@@ -216,6 +291,7 @@ async def test_many_searches_in_parallel_find_the_same(modern: Agent) -> None:
     assert found == [["office_refundPayment"]] * 60
 
 
+@pytest.mark.long
 async def test_rules_for_the_envelope_cover_nothing(modern: Agent, rule: AddRule) -> None:
     await rule(Effect.DENY, "countersign*")
     await rule(Effect.DENY, "call_tool")
@@ -223,6 +299,41 @@ async def test_rules_for_the_envelope_cover_nothing(modern: Agent, rule: AddRule
     assert (await through(modern, "office_refundPayment", {})).text == "done"
 
 
+@pytest.mark.long
+async def test_a_limit_of_the_inner_tool_counts_the_envelope(
+    agent: Agent, upstream: Recorder
+) -> None:
+    await limit(amount=2, period="hour", server="office", tool="refundPayment")
+    await limit(amount=1, period="hour", tool="*call_tool")
+    upstream.received.clear()
+
+    first = await through(agent, "office_refundPayment", {"n": 1})
+    second = await agent.call("office_refundPayment", {"n": 2})
+    beyond = await through(agent, "office_refundPayment", {"n": 3})
+    other = await through(agent, "office_echo", {"n": 4})
+
+    assert [one.text for one in (first, second, other)] == ["done"] * 3
+    assert beyond.result["isError"]
+    assert "Limit “calls 0” is reached: 2 calls per hour." in beyond.text
+    assert [json.loads(one.arguments)["n"] for one in upstream.calls] == [1, 2, 4]
+    blocked = await Call.objects.aget(state=State.REFUSED)
+    assert (blocked.tool_name, str(blocked.pk)) == ("office.refundPayment", beyond.call_id)
+
+
+@pytest.mark.long
+async def test_a_budget_is_used_by_the_inner_arguments(modern: Agent, upstream: Recorder) -> None:
+    await limit("cost", 10, period="day", tool="refundPayment", cost_argument="amount")
+
+    spent = await through(modern, "office_refundPayment", {"amount": 8})
+    beyond = await through(modern, "office_refundPayment", {"amount": 3})
+
+    assert spent.text == "done"
+    assert beyond.result["isError"]
+    assert "is reached" in beyond.text
+    assert len(upstream.calls) == 1
+
+
+@pytest.mark.long
 async def test_a_held_call_is_the_tools_own(
     toolset: Toolset, modern: Agent, rule: AddRule, upstream: Recorder
 ) -> None:
@@ -240,6 +351,7 @@ async def test_a_held_call_is_the_tools_own(
     assert upstream.received == []
 
 
+@pytest.mark.long
 async def test_a_request_is_gone_on_with_in_its_envelope(
     modern: Agent, rule: AddRule, toolset: Toolset
 ) -> None:
@@ -260,6 +372,7 @@ async def test_a_request_is_gone_on_with_in_its_envelope(
     assert await Call.objects.acount() == 1
 
 
+@pytest.mark.long
 async def test_what_may_change_something_is_not_called_as_a_reader(
     agent: Agent, upstream: Recorder
 ) -> None:
@@ -273,6 +386,7 @@ async def test_what_may_change_something_is_not_called_as_a_reader(
     assert (await Call.objects.aget()).tool_name == "office.refundPayment"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [
@@ -297,13 +411,14 @@ async def test_what_is_no_tool_here_is_unknown_and_recorded(
     reply = await through(modern, name, {})
 
     assert reply.error["code"] == -32602
-    assert (await Call.objects.aget()).state == State.REFUSED
+    assert (await Call.objects.aget()).state == State.INVALID
     assert upstream.received == []
     described = await modern.call("countersign_describe_tool", {"tool": name})
     assert described.result["isError"]
     assert "other_secret" not in await searched(modern, "secret weather", limit=20)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -339,7 +454,11 @@ async def test_an_operators_words_are_searched_and_fixed_arguments_are_added(
     said = {"name": "giveBack", "description": "Gives money back.", "pinned": '{"unit": "EUR"}'}
     await sync_to_async(override_service.show)(toolset, refund, **said, by=None)
 
-    assert (await searched(modern, "give money back"))[0] == "giveBack"
+    # The process hears of it in a moment.
+    async def is_found() -> bool:
+        return (await searched(modern, "give money back"))[0] == "giveBack"
+
+    await until(is_found)
     await through(modern, "giveBack", {"amount": 5})
 
     assert json.loads(upstream.received[-1].arguments) == {"amount": 5, "unit": "EUR"}

@@ -27,7 +27,7 @@ from accounts import services as accounts
 from accounts.agent_sign_in import clients
 from accounts.agent_sign_in.clients import DEVICE_GRANT
 from accounts.models import Agent as AgentRow
-from accounts.models import AgentToken, User
+from accounts.models import AgentToken, Identity, User
 from accounts.roles import Role
 from accounts.workloads import identities
 from audit.models import Entry
@@ -39,10 +39,14 @@ from gateway.views.agent_sign_in import devices
 from registry import services
 from registry.discovery import discovery
 from registry.models import Server, ServerCredential, Toolset
+from tests.accounts import fake_provider
 from tests.conftest import person
 from tests.gateway.agent import Agent
+from tests.gateway.client_documents import DocumentHost
 from tests.gateway.test_agent_sign_in import BACK, VERIFIER, Browser, later
 from tests.gateway.test_device_sign_in import Device
+from tests.gateway.test_id_jag import HIS_ACCOUNT, enterprise_client
+from tests.gateway.test_signing_clients import KEY as CLIENT_KEY
 from tests.gateway.test_workloads import KEY, claims_of, private_pem, signed, token
 from tests.processes import Stack
 from tests.signing_in import connect, set_up
@@ -52,7 +56,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 OTHER = "/mcp/desk/rec"
 PAGES = (
-    "/agents/", "/agents/scout/", "/agents/bob-desk-app/", "/agents/bob-build-box/",
+    "/agents/", "/agents/scout/", "/agents/bob-registered-desk-app/", "/agents/bob-build-box/",
     "/agent-sign-ins/", "/toolsets/desk/", "/servers/", "/servers/acme/", "/calls/", "/audit/",
     "/people/", "/overview/",
 )  # fmt: skip
@@ -164,6 +168,21 @@ def program(run: Run, scout: AgentRow, by: User, here: str, issuer: str) -> str:
     return str(given["access_token"])
 
 
+def enterprise(run: Run, bob: User, here: str, settings: Any) -> str:
+    """A client that bob's company lets act for him."""
+    settings.CLIENT_NETWORKS = ["127.0.0.0/8"]
+    with fake_provider.running() as provider, DocumentHost() as documents:
+        documents.answers["/jwks.json"] = {"keys": [CLIENT_KEY.public]}
+        Identity.objects.create(person=bob, issuer=provider.issuer, subject=HIS_ACCOUNT)
+        client = enterprise_client(provider, documents, here, settings)
+        id_jag = run.keep("ID-JAG", client.id_jag())
+        given = run.keep_tokens("his company's client", client.ask(id_jag).json())
+        run.wrong(client.ask(id_jag))
+        run.wrong(client.ask(run.keep("ID-JAG of another", client.id_jag(sub="00u-other"))))
+        run.wrong(client.ask(run.keep("spoiled ID-JAG", f"{client.id_jag()[:-6]}AAAAAA")))
+    return str(given["access_token"])
+
+
 def server_with_sign_in(guarded: Guarded, toolset: Toolset, bob: User) -> None:
     server = services.register(
         "acme", transport="http", url=guarded.url, owner=bob, by=bob, publish=True
@@ -235,6 +254,7 @@ def command_lines() -> bytes:
     return said
 
 
+@pytest.mark.long
 async def test_no_secret_of_a_run_is_seen_anywhere(
     gateway: Stack,
     http: aiohttp.ClientSession,
@@ -243,8 +263,11 @@ async def test_no_secret_of_a_run_is_seen_anywhere(
     bob: User,
     olga: User,
     toolset: Toolset,
+    settings: Any,
+    tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    settings.OIDC_FILE = tmp_path / "oidc.json"
     here = f"{gateway.agents_url}/mcp/desk"
     ada = await sync_to_async(person)("ada", *Role)
     static = run.keep("static token", await sync_to_async(accounts.issue_token)(scout, by=bob))
@@ -253,6 +276,7 @@ async def test_no_secret_of_a_run_is_seen_anywhere(
         await sync_to_async(users_client)(run, bob, here),
         await sync_to_async(device)(run, bob, here),
         await sync_to_async(program)(run, scout, olga, here, gateway.web_url),
+        await sync_to_async(enterprise)(run, bob, here, settings),
     ]
     with Guarded() as guarded:
         await sync_to_async(server_with_sign_in)(guarded, toolset, bob)
@@ -284,9 +308,10 @@ async def test_no_secret_of_a_run_is_seen_anywhere(
     assert all(content for _, content in places if not _.startswith(("log of", "the test's")))
     assert b"agent.token_rejected" in places[-2][1]
     assert await ServerCredential.objects.aexists()
-    assert await AgentToken.objects.exclude(resource="").acount() >= 3
+    assert await AgentToken.objects.exclude(resource="").acount() >= 4
 
 
+@pytest.mark.long
 def test_the_search_finds_what_was_planted(
     run: Run, toolset: Toolset, bob: User, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -66,6 +66,7 @@ def user(name: str) -> User:
     return User.objects.get(username=name)
 
 
+@pytest.mark.long
 async def test_two_people_each_reach_it_with_their_own_credential(
     play: Play, acme: Guarded, dora_token: str
 ) -> None:
@@ -80,9 +81,22 @@ async def test_two_people_each_reach_it_with_their_own_credential(
     assert sorted(acme.callers) == [("bob", "echo")] * 10 + [("dora", "echo")] * 10
     first = await Entry.objects.filter(seq=1, agent="rover").afirst()
     assert first is not None
-    assert first.details["credential"] == {"owner": "dora"}
+    used = await ServerCredential.objects.aget(person__username="dora")
+    assert first.details["credential"] == {
+        "owner": "dora",
+        "issuer": acme.issuer,
+        "id": used.pk,
+        "generation": 1,
+    }
+    console = Client()
+    await sync_to_async(console.force_login)(await sync_to_async(user)("dora"))
+    page = await sync_to_async(console.get)(f"/calls/{first.call_id}/")
+    assert page.content.decode().count(f"{acme.issuer} #{used.pk}.1") == 2
+    last = await Entry.objects.aget(call_id=first.call_id, action="call.succeeded")
+    assert last.details["credential"] == first.details["credential"]
 
 
+@pytest.mark.long
 async def test_without_a_credential_nothing_is_sent_and_the_agent_gets_the_link(
     play: Play, acme: Guarded, dora_token: str
 ) -> None:
@@ -95,6 +109,26 @@ async def test_without_a_credential_nothing_is_sent_and_the_agent_gets_the_link(
     assert (call.state, call.executed) == (State.REFUSED, Executed.NO)
 
 
+@pytest.mark.long
+async def test_a_credential_put_into_another_persons_row_opens_nothing_and_is_recorded(
+    play: Play, acme: Guarded, dora_token: str
+) -> None:
+    """Whoever can write to the database cannot have dora's agent act as bob."""
+    await sync_to_async(connect)(await sync_to_async(user)("dora"), "acme")
+    of_bob = await ServerCredential.objects.aget(person__username="bob")
+    await ServerCredential.objects.filter(person__username="dora").aupdate(sealed=of_bob.sealed)
+
+    reply = await play(token=dora_token).call("acme.echo", {"text": "hello"})
+
+    assert reply.result["isError"] is True
+    assert acme.callers == []
+    call = await the_call(reply.call_id)
+    assert (call.state, call.executed) == (State.FAILED, Executed.NO)
+    entry = await Entry.objects.aget(call_id=call.pk, action="call.failed")
+    assert "The credential cannot be opened here: sign in again." in entry.reason
+
+
+@pytest.mark.long
 async def test_a_client_that_opens_pages_is_asked_and_goes_on_after_the_sign_in(
     play: Play, acme: Guarded, dora_token: str
 ) -> None:
@@ -130,6 +164,7 @@ def _sign_in_by(path: str, name: str) -> None:
     connect(user(name), "acme")
 
 
+@pytest.mark.long
 async def test_who_declines_to_open_the_page_is_not_asked_again(
     play: Play, acme: Guarded, dora_token: str
 ) -> None:
@@ -145,6 +180,7 @@ async def test_who_declines_to_open_the_page_is_not_asked_again(
     assert acme.callers == []
 
 
+@pytest.mark.long
 async def test_a_client_of_2025_11_25_gets_the_error_that_names_the_page(
     play: Play, acme: Guarded, dora_token: str
 ) -> None:
@@ -158,6 +194,7 @@ async def test_a_client_of_2025_11_25_gets_the_error_that_names_the_page(
     assert "/connections/acme/" in page["url"]
 
 
+@pytest.mark.long
 async def test_a_refused_token_is_renewed_once_and_the_call_sent_once_more(
     agent: Agent, acme: Guarded
 ) -> None:
@@ -173,6 +210,7 @@ async def test_a_refused_token_is_renewed_once_and_the_call_sent_once_more(
     assert len(again) == acme.turned_away
 
 
+@pytest.mark.long
 async def test_a_server_that_refuses_each_token_gets_the_call_twice_and_no_more(
     agent: Agent, acme: Guarded
 ) -> None:
@@ -189,6 +227,7 @@ async def test_a_server_that_refuses_each_token_gets_the_call_twice_and_no_more(
     assert [c for c in acme.callers if c == ("bob", "echo")] == [("bob", "echo")]
 
 
+@pytest.mark.long
 async def test_a_refresh_token_that_is_no_good_ends_the_connection(
     agent: Agent, acme: Guarded
 ) -> None:
@@ -203,6 +242,7 @@ async def test_a_refresh_token_that_is_no_good_ends_the_connection(
     assert await Entry.objects.filter(action="credential.ended").acount() == 1
 
 
+@pytest.mark.long
 async def test_a_missing_scope_is_asked_of_the_person(agent: Agent, acme: Guarded) -> None:
     acme.needs = {"erase": "erase"}
 
@@ -216,6 +256,52 @@ async def test_a_missing_scope_is_asked_of_the_person(agent: Agent, acme: Guarde
     assert acme.callers[-1] == ("bob", "erase")
 
 
+@pytest.mark.long
+async def test_a_missing_scope_is_elicited_and_the_call_goes_on_afterwards(
+    play: Play, acme: Guarded, dora_token: str
+) -> None:
+    acme.needs = {"erase": "erase"}
+    agent = play(capabilities=URLS)
+
+    first = await agent.call("acme.erase")
+
+    assert first.result["resultType"] == "input_required"
+    ((key, asked),) = first.result["inputRequests"].items()
+    assert asked["params"]["mode"] == "url"
+    assert "“acme” asks for “erase”: bob has to allow it at" in asked["params"]["message"]
+    again = asyncio.create_task(
+        agent.call("acme.erase", inputResponses={key: {"action": "accept"}})
+    )
+    path = urlsplit(asked["params"]["url"]).path
+    assert await sync_to_async(_status)(path, "dora") in (403, 404)
+    await sync_to_async(_sign_in_by)(path, "bob")
+
+    assert "result" in (await again).last
+    assert acme.callers == [("bob", "erase")]
+
+
+@pytest.mark.long
+async def test_a_client_without_elicitation_gets_the_scope_and_the_page(
+    play: Play, acme: Guarded
+) -> None:
+    acme.needs = {"erase": "erase"}
+
+    reply = await play().call("acme.erase")
+    legacy = await play(LEGACY[0], capabilities=URLS).call("acme.erase")
+
+    assert reply.result["isError"] is True
+    assert "“acme” asks for “erase”: bob has to allow it at" in reply.text
+    assert legacy.error["code"] == -32042
+    assert "/connections/acme/" in legacy.error["data"]["elicitations"][0]["url"]
+
+
+def _status(path: str, name: str) -> int:
+    client = Client()
+    client.force_login(user(name))
+    return client.get(path).status_code
+
+
+@pytest.mark.long
 async def test_rules_know_whose_credential_it_is(
     agent: Agent, acme: Guarded, rule: AddRule
 ) -> None:
@@ -225,6 +311,7 @@ async def test_rules_know_whose_credential_it_is(
     assert (await agent.call("rec.echo", {"text": "hello"})).text == "hello"
 
 
+@pytest.mark.long
 async def test_the_card_and_the_calls_page_name_whose_credential_it_is(
     play: Play, acme: Guarded, rule: AddRule, alice: User
 ) -> None:
@@ -244,6 +331,7 @@ def _pages_of(call_id: str, who: User) -> list[str]:
     return [client.get(f"/{place}/{call_id}/").text for place in ("queue", "calls")]
 
 
+@pytest.mark.long
 async def test_nothing_of_a_person_who_left_is_sent_and_it_is_revoked_and_deleted(
     agent: Agent, play: Play, acme: Guarded, dora_token: str
 ) -> None:
@@ -262,6 +350,7 @@ async def test_nothing_of_a_person_who_left_is_sent_and_it_is_revoked_and_delete
     assert entry.details["owner"] == "dora"
 
 
+@pytest.mark.long
 async def test_one_refresh_for_two_processes_and_two_hundred_calls(
     play: Play, acme: Guarded, tmp_path: Path
 ) -> None:
@@ -286,6 +375,7 @@ async def test_one_refresh_for_two_processes_and_two_hundred_calls(
     assert (await ServerCredential.objects.aget()).generation == 2
 
 
+@pytest.mark.long
 async def test_two_hundred_calls_that_are_turned_away_at_once_lead_to_one_refresh(
     play: Play, acme: Guarded, tmp_path: Path
 ) -> None:
@@ -311,6 +401,7 @@ async def test_two_hundred_calls_that_are_turned_away_at_once_lead_to_one_refres
     assert 0 < again == acme.turned_away
 
 
+@pytest.mark.long
 async def test_a_key_of_each_person_goes_into_the_header(
     play: Play, acme: Guarded, toolset: Toolset, http: aiohttp.ClientSession
 ) -> None:

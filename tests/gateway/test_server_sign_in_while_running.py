@@ -68,6 +68,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.long
 async def test_a_task_outlives_the_access_token_that_began_it(
     play: Play, toolset: Toolset, bob: User
 ) -> None:
@@ -89,6 +90,7 @@ async def test_a_task_outlives_the_access_token_that_began_it(
         assert len(acme.calls) == 1
 
 
+@pytest.mark.long
 async def test_answers_go_to_a_server_whose_access_token_expired_meanwhile(
     play: Play, toolset: Toolset, bob: User
 ) -> None:

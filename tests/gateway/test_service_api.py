@@ -88,6 +88,13 @@ def test_a_scope_that_is_missing_is_named(path: str, scope: str, ada: User) -> N
     assert scope in answer.json()["detail"]
 
 
+def test_an_empty_filter_is_no_missing_one(token: str, send: Tool, scout: Agent) -> None:
+    scenery.call(scout, send, scenery.MAIL, State.HELD)
+
+    assert ask("calls?agent=", token).json()["items"] == []
+    assert len(ask("calls?agent=scout", token).json()["items"]) == 1
+
+
 def test_entries_are_as_many_as_the_limit(token: str) -> None:
     first = ask("entries?limit=1", token).json()
     second = ask(f"entries?limit=1&cursor={first['next']}", token).json()
@@ -131,6 +138,7 @@ def test_a_wrong_query_is_said_to_be_wrong(query: str, token: str) -> None:
     assert answer["Content-Type"] == "application/problem+json"
 
 
+@pytest.mark.long
 def test_no_list_shows_arguments(token: str, send: Tool, scout: Agent) -> None:
     call = scenery.call(scout, send, scenery.MAIL, State.HELD)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,9 @@ from accounts import service_accounts
 from accounts.models import Agent, AgentToken, FactorRequirement, ServiceAccount, User
 from accounts.roles import Role
 from approvals import freezes
+from audit import export_jobs
 from audit.models import Entry, Export
+from calls.content.payloads import containing
 from calls.models import Freeze
 from gateway.models import AnsweredRequest
 from gateway.rest.v1.views import RATE
@@ -66,6 +69,7 @@ def pointers(answer: Any) -> set[str]:
 # Versions
 
 
+@pytest.mark.long
 def test_a_change_needs_the_version_that_was_read(robot: Program) -> None:
     robot.post("toolsets", {"name": "desk"})
     tag = robot.ask("GET", "toolsets/desk")["ETag"]
@@ -252,6 +256,26 @@ def test_other_bodies_are_problems(robot: Program) -> None:
     problem(robot.ask("POST", "rules", [DENY]), 400)
 
 
+def test_each_selection_has_a_version_of_its_own(robot: Program, mailer: Server) -> None:
+    paths = ("servers/mailer", "servers/mailer?fields=name", "servers/mailer?fields=name,title")
+    tags = [robot.ask("GET", path)["ETag"] for path in paths]
+    assert len({*tags}) == 3
+    for path, tag in zip(paths, tags, strict=True):
+        known = [robot.ask("GET", path, If_None_Match=one).status_code for one in tags]
+        assert known == [304 if one == tag else 200 for one in tags]
+    assert robot.ask("GET", "servers/mailer?fields=title,name")["ETag"] == tags[2]
+
+    # Whoever read a part read that version.
+    done = robot.ask("PATCH", "servers/mailer", {"enabled": False}, If_Match=tags[1])
+
+    assert done.status_code == 200
+    problem(robot.ask("PATCH", "servers/mailer", {"enabled": True}, If_Match=tags[1]), 412)
+
+
+def test_the_root_of_the_api_answers_as_a_program_reads() -> None:
+    problem(Client().get("/api"), 404)
+
+
 def test_fields_are_chosen(robot: Program, mailer: Server) -> None:
     assert robot.get("servers?fields=name,enabled")["items"] == [
         {"name": "mailer", "enabled": True}
@@ -321,6 +345,7 @@ def test_nothing_is_published_without_a_digest(robot: Program, mailer: Server) -
     assert Tool.objects.get().published is None
 
 
+@pytest.mark.long
 def test_all_is_published_or_nothing(robot: Program, mailer: Server) -> None:
     other = {"name": "mailer.nothing", "digest": "0" * 64}
     given = {"definitions": [reviewed(robot), other]}
@@ -364,6 +389,7 @@ def test_a_server_is_where_the_console_would_have_it(robot: Program, given: Any)
     assert not Server.objects.exists()
 
 
+@pytest.mark.long
 def test_a_credential_is_in_no_answer(robot: Program) -> None:
     given = {"name": "x", "url": "http://127.0.0.1:9/mcp", "credential": "s3cret-canary"}
     made = robot.ask("POST", "servers", given, Idempotency_Key="k1")
@@ -381,6 +407,7 @@ def test_a_credential_is_in_no_answer(robot: Program) -> None:
 # Loosening
 
 
+@pytest.mark.long
 def test_a_token_that_only_adds_rules_adds_none_that_loosens(ada: User) -> None:
     adding = program("adding", ada, "policies.add_rule", "policies.view_rule")
     adding.post("rules", DENY)
@@ -436,6 +463,20 @@ def test_a_limit_keeps_what_a_change_does_not_name(robot: Program) -> None:
     assert changed == {**made, "amount": "13"}
     assert Limit.objects.get().per == ["agent"]
     assert robot.change(f"limits/{made['id']}", {"per": []})["per"] == []
+
+
+def test_a_limit_that_covers_nothing_is_saved_with_a_notice(robot: Program, ada: User) -> None:
+    given = {"name": "slow", "kind": "calls", "effect": "ask", "amount": "2", "period": "day"}
+    made = robot.post("limits", {**given, "server": "mialer"})
+    there = f"limits/{made['id']}"
+    read = robot.ask("GET", there)
+
+    assert made["notice"] == "It covers nothing today: no server is called “mialer”."
+    assert read.json() == made
+    # A version of the limit, and not of what there is to cover.
+    scenery.server("mialer", ada, scenery.SEND)
+    assert robot.ask("GET", there, If_None_Match=read["ETag"]).status_code == 304
+    assert robot.change(there, {"amount": "3"})["notice"] == ""
 
 
 def test_agents_are_put_into_toolsets_by_those_who_may_see_agents(ada: User, scout: Agent) -> None:
@@ -495,6 +536,7 @@ def begin(robot: Program) -> str:
     return f"emergency-stops/{stop['id']}/end"
 
 
+@pytest.mark.long
 def test_who_began_a_stop_does_not_end_it_by_whatever_way(
     robot: Program, ada: User, eve: User
 ) -> None:
@@ -546,3 +588,31 @@ def test_exports_are_of_the_tokens_creator_and_without_texts(
     assert pointers(robot.ask("POST", "exports", {"filters": {"text": "secret"}})) == {"#/filters"}
     Export.objects.update(query={"text": "secret"})
     problem(robot.ask("GET", f"exports/{made['id']}/file"), 404)
+
+
+def test_an_export_in_the_background_is_downloaded_in_ranges(
+    robot: Program, settings: Any, eve: User
+) -> None:
+    made = robot.post("exports", {"background": True})
+    assert (made["state"], made["percent"]) == ("waiting", 0)
+    problem(robot.ask("GET", f"exports/{made['id']}/file"), 409)
+
+    export = export_jobs.take()
+    assert export
+    export_jobs.prepare(export, containing, lambda: False)
+
+    ready = robot.get(f"exports/{made['id']}")
+    whole = robot.ask("GET", f"exports/{made['id']}/file")
+    content = b"".join(whole.streaming_content)
+    assert (ready["state"], ready["size"]) == ("ready", len(content))
+    assert ready["digest"] == hashlib.sha256(content).hexdigest()
+    rest = robot.ask("GET", f"exports/{made['id']}/file", Range="bytes=7-")
+    assert (rest.status_code, b"".join(rest.streaming_content)) == (206, content[7:])
+    settings.EXPORTS_PER_USER = 1
+    said = problem(robot.ask("POST", "exports", {"background": True}), 409)["detail"]
+    assert said.startswith("You have 1 exports, as many as one user may have.")
+    other = program("other", eve, "audit.export_entry")
+    problem(other.ask("POST", f"exports/{made['id']}/cancel", {}), 404)
+    assert robot.post(f"exports/{made['id']}/cancel")["state"] == "deleted"
+    problem(robot.ask("POST", f"exports/{made['id']}/cancel", {}), 409)
+    problem(robot.ask("GET", f"exports/{made['id']}/file"), 410)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
+from uuid import UUID
 
 import pytest
 from jsonschema_rs import validator_for
@@ -59,6 +61,26 @@ def test_it_has_what_bodies_may_be(robot: Program) -> None:
     assert not stop.is_valid({"agent": "scout", "reason": "It loops.", "who": "ada"})
     # With `fields`, answers have only some of their members.
     assert "required" not in schemas["EntryAnswer"]
+
+
+@pytest.mark.long
+def test_an_unknown_parameter_is_a_problem_everywhere(robot: Program) -> None:
+    made = robot.get("openapi.json")["paths"]
+
+    for path, one in made.items():
+        for method in METHODS & set(one):
+            given = one[method].get("parameters", ())
+            known = [parameter["name"] for parameter in given if parameter["in"] == "query"]
+            is_number = '"integer"' in json.dumps([at for at in given if at["in"] == "path"])
+            some = "7" if is_number else str(UUID(int=7))
+            place = re.sub(r"\{[^}]*\}", some, path).removeprefix("/api/v1/")
+            answer = robot.ask(method.upper(), f"{place}?agnet=scout", {}, If_Match='"1"')
+            assert answer.status_code == 400, (method, path, answer.content)
+            said = answer.json()["detail"]
+            assert "There is no parameter “agnet” here" in said, (method, path)
+            if known:
+                named = said.partition("There are: ")[2].removesuffix(".").split(", ")
+                assert sorted(named) == sorted(known), path
 
 
 def _address(path: str) -> str:

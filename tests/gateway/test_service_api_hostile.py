@@ -114,6 +114,7 @@ def test_no_program_lets_messages_show_what_it_may_not_read(robot: Program) -> N
 # What a token does not open
 
 
+@pytest.mark.long
 def test_agents_of_toolsets_are_seen_by_those_who_may_see_agents(ada: User, scout: Agent) -> None:
     services.assign(services.create_toolset("desk", by=ada), scout, by=ada)
     scopes = ("registry.view_toolset", "registry.change_toolset")
@@ -152,6 +153,7 @@ def test_another_credential_is_another_version(robot: Program) -> None:
     problem(robot.ask("PUT", "servers/x/connection", two, If_Match=tag), 412)
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_a_rule_is_deleted_by_one_of_two_at_once(robot: Program) -> None:
     def delete() -> Callable[[], Any]:
@@ -164,6 +166,7 @@ def test_a_rule_is_deleted_by_one_of_two_at_once(robot: Program) -> None:
         assert statuses == [204, 404, 404, 404]
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_two_rules_change_places_at_once(robot: Program) -> None:
     made = [robot.post("rules", {**DENY, "name": name})["id"] for name in "abcd"]
@@ -200,6 +203,7 @@ def test_one_of_three_at_once_makes_it(robot: Program, path: str, given: dict[st
 # Addresses and members of nothing
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "path"),
     [

@@ -26,6 +26,7 @@ PAGE = ENGLISH / "reference" / "api.md"
 @pytest.mark.django_db(transaction=True)
 def test_the_walk_of_the_page_runs(stack: Stack, upstream: Recorder, tmp_path: Path) -> None:
     assert stack.web
+    assert stack.worker
     scenery.person("ada", *Role)
     robot = program("robot", User.objects.get(username="ada"))
     script = "set -euo pipefail\n" + "\n".join(SHELL.findall(PAGE.read_text()))

@@ -25,6 +25,7 @@ from audit.models import Export
 from calls.record.states import State
 from gateway.rest.v1.entry_filters import UTC
 from gateway.rest.v1.views import RATE
+from notifications.models import Webhook
 from policies.models import Limit, Rule
 from registry.models import Toolset
 from tests.clients import environment_of
@@ -64,6 +65,8 @@ def names(ada: User) -> dict[str, dict[str, Any]]:
     rules = [Rule.objects.create(name=f"rule {n}", effect="ask") for n in range(2)]
     limit = Limit.objects.create(name="few", kind="calls", amount=9, period="day", effect="deny")
     plan = planning.make_plan("version: 1\nrules: [{name: all, effect: allow}]\n", by=ada)
+    scenery.person("eve", Role.APPROVER)
+    hook = Webhook.objects.create(name="pager", url="https://10.1.1.1/x", sealed_secret=b"")
     export = begin(Filters.read({}, UTC), Export.Format.JSONL, by=ada.actor, person_id=ada.pk)
     return {
         "servers": {"slug": "mailer"},
@@ -76,6 +79,8 @@ def names(ada: User) -> dict[str, dict[str, Any]]:
         "calls": {"call_id": str(call)},
         "approvals": {"call_id": str(call)},
         "exports": {"id": export.pk},
+        "users": {"user": "eve"},
+        "webhooks": {"webhook": str(hook.pk)},
         "emergency-stops": {},
         "standing-approvals": {},
     }

@@ -27,6 +27,7 @@ def second(db: None) -> Program:
     return program("second", scenery.person("eve", *Role))
 
 
+@pytest.mark.long
 def test_a_script_does_it_all(first: Program, second: Program, upstream: Recorder) -> None:
     publish(first, upstream)
     token = connect(first)

@@ -164,7 +164,7 @@ REFUSED = {
     "another toolset": (lambda p: token_of(p, f"{HERE}2"), "another address"),
     "one server of it": (lambda p: token_of(p, f"{HERE}/rec"), "another address"),
     "the host": (lambda p: token_of(p, "http://127.0.0.1:8001"), "another address"),
-    "a slash more": (lambda p: token_of(p, f"{HERE}/"), "another address"),
+    "two slashes more": (lambda p: token_of(p, f"{HERE}//"), "another address"),
     "our client there": (lambda p: token_of(p, "countersign"), "another address"),
     "two audiences": (lambda p: token_of(p, [HERE, "http://other.example"]), "another address"),
     "no audience": (lambda p: token_of(p, None), "lacks “aud”"),
@@ -264,6 +264,27 @@ def test_a_scope_that_is_wanted_has_to_be_there(
         assert authenticate(token_of(company, HERE, **given), book, resource=HERE)
 
 
+def test_a_group_that_is_wanted_has_to_be_named(
+    company: FakeProvider, desk_app: AgentToken, settings: Any
+) -> None:
+    configure(settings.OIDC_FILE, company, agent_groups=["agents", "ops"])
+    book = tokens.load()
+
+    for lacking in (
+        {},
+        {"groups": ["agent", "agents "]},
+        {"groups": "agents ops"},
+        {"groups": [["agents"]]},
+        {"groups": {"agents": True}},
+        # Of people in many groups, Entra ID says where they are to be asked for.
+        {"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "x"}}},
+    ):
+        with pytest.raises(ProviderFailed, match="none of the groups"):
+            authenticate(token_of(company, HERE, **lacking), book, resource=HERE)
+    assert authenticate(token_of(company, HERE, groups=["x", "ops"]), book, resource=HERE)
+
+
+@pytest.mark.long
 def test_a_new_key_is_found_and_a_stranger_cannot_make_us_ask_all_the_time(
     company: FakeProvider, desk_app: AgentToken
 ) -> None:
@@ -334,9 +355,24 @@ async def test_without_a_provider_for_agents_nothing_is_offered(
         assert answer.status == 404
     reply = await agent.post(PING, headers={"Authorization": "Bearer eyJhbGciOiJSUzI1NiJ9.e30.x"})
 
-    assert (reply.status, reply.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert (reply.status, reply.headers["WWW-Authenticate"]) == (
+        401,
+        'Bearer error="invalid_token"',
+    )
 
 
+async def test_a_provider_may_write_the_address_with_a_slash(
+    gateway: Stack, http: aiohttp.ClientSession, company: FakeProvider
+) -> None:
+    here = f"{gateway.agents_url}/mcp/desk"
+    for aud in (f"{here}/", [f"{here}/"]):
+        for at in ("desk", "desk/"):
+            assert (await ping(gateway, http, token_of(company, aud), at)).status == 200
+    for aud in (f"{here}//", [here, f"{here}/"], f"{gateway.agents_url}/mcp/"):
+        assert (await ping(gateway, http, token_of(company, aud))).status == 401
+
+
+@pytest.mark.long
 async def test_refused_tokens_are_answered_alike_and_written_down_in_bounded_number(
     gateway: Stack, http: aiohttp.ClientSession, company: FakeProvider
 ) -> None:
@@ -411,6 +447,7 @@ class Gate:
         return self._answer(path, form)
 
 
+@pytest.mark.long
 async def test_a_good_token_is_good_while_the_configuration_changes(
     gateway: Stack,
     http: aiohttp.ClientSession,
@@ -437,6 +474,7 @@ async def test_a_good_token_is_good_while_the_configuration_changes(
     assert (await asked).status == 200
 
 
+@pytest.mark.long
 async def test_a_provider_that_hangs_stops_no_agent_of_another_one(
     gateway: Stack,
     http: aiohttp.ClientSession,
@@ -535,6 +573,7 @@ async def test_an_account_at_another_provider_is_another_one(
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "end", ["revoked", "agent disabled", "owner disabled", "disconnected", "another owner"]
 )
@@ -574,6 +613,7 @@ async def test_what_ends_here_ends_the_tokens_of_elsewhere_at_once(
     assert not (await sync_to_async(tokens.load)()).holds(held)
 
 
+@pytest.mark.long
 async def test_a_call_says_by_which_client_it_was_and_for_whom(
     gateway: Stack,
     http: aiohttp.ClientSession,
@@ -605,6 +645,7 @@ async def test_a_call_says_by_which_client_it_was_and_for_whom(
     assert "bob-there" in page
 
 
+@pytest.mark.long
 async def test_the_owner_does_not_decide_and_others_do(
     gateway: Stack,
     http: aiohttp.ClientSession,
@@ -658,6 +699,7 @@ class Kept(TokenStorage):
         raise AssertionError("it registered itself anew")
 
 
+@pytest.mark.long
 async def test_the_sdks_client_signs_in_by_itself(
     gateway: Stack, company: FakeProvider, toolset: Toolset, settings: Any, bob: User
 ) -> None:

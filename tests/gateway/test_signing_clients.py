@@ -104,6 +104,7 @@ def proof(browser: Browser, **changed: Any) -> dict[str, str]:
     return shown(signed(claims_of(browser.app.client_id, **changed)))
 
 
+@pytest.mark.long
 def test_a_client_signs_each_of_its_requests(browser: Browser, documents: DocumentHost) -> None:
     code = browser.allowed()["code"]
     given = browser.redeem(code, **proof(browser)).json()
@@ -128,6 +129,7 @@ def _form(said: dict[str, str]) -> str:
     return urlencode(said)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "audience", ["{}", "{}/", "{}/oauth/token", ["{}"], ["{}/oauth/token"]], ids=str
 )
@@ -141,6 +143,7 @@ def test_it_may_mean_our_name_or_the_endpoint(browser: Browser, audience: Any) -
     assert answer.status_code == 200, answer.content
 
 
+@pytest.mark.long
 def test_the_assertion_alone_names_the_client(browser: Browser) -> None:
     code = browser.allowed()["code"]
 
@@ -149,6 +152,7 @@ def test_the_assertion_alone_names_the_client(browser: Browser) -> None:
     assert answer.status_code == 200, answer.content
 
 
+@pytest.mark.long
 def test_keys_may_be_in_the_document(documents: DocumentHost, bob: User, here: str) -> None:
     private = ec.generate_private_key(ec.SECP256R1())
     public = ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
@@ -161,6 +165,7 @@ def test_keys_may_be_in_the_document(documents: DocumentHost, bob: User, here: s
     assert documents.asked == ["/app.json"]
 
 
+@pytest.mark.long
 def test_a_client_that_registers_itself_may_sign(bob: User, here: str, settings: Any) -> None:
     settings.CLIENT_REGISTRATION = True
     asked = {**SIGNS, "jwks": {"keys": [KEY.public]}, "token_endpoint_auth_signing_alg": "RS256"}
@@ -236,6 +241,7 @@ def _without_none(said: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value is not None}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_what_does_not_prove_the_client_gets_nothing(
     browser: Browser, settings: Any, attack: str
@@ -257,6 +263,7 @@ def test_what_does_not_prove_the_client_gets_nothing(
     assert browser.redeem(code, **proof(browser)).status_code == 200
 
 
+@pytest.mark.long
 def test_an_assertion_counts_once(browser: Browser) -> None:
     sent = proof(browser)
     given = browser.redeem(browser.allowed()["code"], **sent).json()
@@ -268,6 +275,7 @@ def test_an_assertion_counts_once(browser: Browser) -> None:
     assert browser.refresh(given["refresh_token"], **proof(browser)).status_code == 200
 
 
+@pytest.mark.long
 def test_another_client_that_signs_gets_none_of_its_tokens(
     browser: Browser, documents: DocumentHost, bob: User, here: str
 ) -> None:
@@ -284,6 +292,7 @@ def test_another_client_that_signs_gets_none_of_its_tokens(
     assert browser.redeem(browser.allowed()["code"], **as_other).status_code == 401
 
 
+@pytest.mark.long
 def test_the_declared_algorithm_alone_is_taken(
     documents: DocumentHost, bob: User, here: str
 ) -> None:
@@ -296,6 +305,7 @@ def test_the_declared_algorithm_alone_is_taken(
     assert browser.redeem(code, **shown(signed(said, alg="PS256"))).status_code == 200
 
 
+@pytest.mark.long
 def test_a_short_key_proves_nothing(documents: DocumentHost, bob: User, here: str) -> None:
     short = rsa.generate_private_key(public_exponent=65537, key_size=1024)
     public = RSAAlgorithm.to_jwk(short.public_key(), as_dict=True)
@@ -309,6 +319,7 @@ def test_a_short_key_proves_nothing(documents: DocumentHost, bob: User, here: st
     assert reasons() == ["An RSA key needs 2048 bits at least."]
 
 
+@pytest.mark.long
 def test_a_new_key_is_found_at_once(browser: Browser, documents: DocumentHost) -> None:
     given = browser.redeem(browser.allowed()["code"], **proof(browser)).json()
     documents.answers["/jwks.json"] = {"keys": [NEXT.public]}
@@ -320,6 +331,7 @@ def test_a_new_key_is_found_at_once(browser: Browser, documents: DocumentHost) -
     assert browser.redeem(code, **proof(browser)).status_code == 401
 
 
+@pytest.mark.long
 def test_a_new_key_in_the_document_is_found_once_a_minute(
     documents: DocumentHost, bob: User, here: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +349,7 @@ def test_a_new_key_in_the_document_is_found_once_a_minute(
     assert browser.refresh(given["refresh_token"], **sent).status_code == 200
 
 
+@pytest.mark.long
 def test_strangers_make_us_ask_for_keys_a_few_times(
     browser: Browser, documents: DocumentHost
 ) -> None:
@@ -349,6 +362,7 @@ def test_strangers_make_us_ask_for_keys_a_few_times(
     assert documents.asked.count("/app.json") <= 2
 
 
+@pytest.mark.long
 def test_known_keys_outlive_their_host_and_unknown_ones_are_waited_for(
     browser: Browser, documents: DocumentHost
 ) -> None:
@@ -365,6 +379,7 @@ def test_known_keys_outlive_their_host_and_unknown_ones_are_waited_for(
     assert reasons() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", [(302, b"/elsewhere"), (200, b"[]"), (200, b"x" * 70_000)])
 def test_what_is_no_key_set_proves_nothing(
     browser: Browser, documents: DocumentHost, answer: tuple[int, bytes]
@@ -406,6 +421,7 @@ WRONG: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrong", WRONG)
 def test_keys_that_cannot_be_used_make_no_client(
     documents: DocumentHost, bob: User, here: str, wrong: str
@@ -432,6 +448,7 @@ def test_keys_are_not_looked_for_in_networks_of_servers(
     assert documents.asked == []
 
 
+@pytest.mark.long
 def test_a_client_that_offers_both_may_leave_it_out_but_not_show_a_wrong_one(
     documents: DocumentHost, bob: User, here: str
 ) -> None:
@@ -448,6 +465,7 @@ def test_a_client_that_offers_both_may_leave_it_out_but_not_show_a_wrong_one(
     assert browser.redeem(browser.allowed()["code"]).status_code == 200
 
 
+@pytest.mark.long
 def test_a_client_without_keys_proves_nothing_with_an_assertion(
     documents: DocumentHost, bob: User, here: str
 ) -> None:
@@ -458,6 +476,7 @@ def test_a_client_without_keys_proves_nothing_with_an_assertion(
     assert browser.redeem(code).status_code == 200
 
 
+@pytest.mark.long
 def test_a_client_that_begins_to_sign_is_asked_to_from_its_next_assertion_on(
     documents: DocumentHost, bob: User, here: str
 ) -> None:
@@ -471,6 +490,7 @@ def test_a_client_that_begins_to_sign_is_asked_to_from_its_next_assertion_on(
     assert browser.refresh(answer.json()["refresh_token"]).status_code == 401
 
 
+@pytest.mark.long
 def test_a_device_signs_once_its_user_has_answered(
     documents: DocumentHost, bob: User, here: str
 ) -> None:
@@ -485,3 +505,27 @@ def test_a_device_signs_once_its_user_has_answered(
 
     assert device.poll(said["device_code"]).status_code == 401
     assert device.poll(said["device_code"], **proof(browser)).status_code == 200
+
+
+@pytest.mark.long
+def test_a_device_of_a_client_that_signs_asks_with_its_signature(
+    documents: DocumentHost, bob: User, here: str
+) -> None:
+    """From its user's first answer on: before that, nobody asks for its keys."""
+    browser = by_document(documents, bob, here, grant_types=[DEVICE_GRANT], redirect_uris=[])
+    device = Device(bob, browser.app.client_id, here)
+    device.press(device.typed(device.start()["user_code"]))
+    DeviceCode.objects.all().delete()
+
+    unsigned = device.ask()
+    again = proof(browser)
+    right = device.ask(**again)
+
+    assert (unsigned.status_code, unsigned.json()["error"]) == (401, "invalid_client")
+    assert right.status_code == 200, right.content
+    assert device.ask(**again).json()["error_description"] == "The assertion was used before."
+    assert device.ask(**proof(browser, aud="https://other.example.com/")).status_code == 401
+    alone = device.ask(client_id=None, **proof(browser))
+    assert alone.status_code == 200, alone.content
+    assert DeviceCode.objects.count() == 2
+    assert len(reasons()) == 3

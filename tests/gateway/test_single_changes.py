@@ -177,6 +177,7 @@ def told(call: Call) -> str:
 
 
 # Beside others a thousand of them take longer than a test may.
+@pytest.mark.long
 @pytest.mark.parametrize(
     "cases", [SOME, pytest.param(ALL, marks=[pytest.mark.long, pytest.mark.alone], id="all")]
 )
@@ -243,6 +244,7 @@ def page(client: Client, call: Call) -> str:
     return unescape(client.get(f"/calls/{call.pk}/").text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("edited", [False, True])
 def test_without_a_change_it_is_sent(
     world: World, upstream: Recorder, marks: Path, edited: bool

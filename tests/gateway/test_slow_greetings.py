@@ -53,6 +53,7 @@ def upstream(running_recorder: SlowToGreet) -> SlowToGreet:
     return running_recorder
 
 
+@pytest.mark.long
 async def test_a_stop_that_comes_while_its_server_greets_keeps_a_call_from_being_sent(
     play: Play, upstream: SlowToGreet, toolset: Toolset, olga: User
 ) -> None:

@@ -76,6 +76,7 @@ async def test_its_session_is_ended(
     await until(sync_to_async(lambda: session in legacy_server.ended))
 
 
+@pytest.mark.long
 async def test_a_call_that_runs_over_it_comes_to_its_end_first(
     play: Play, legacy_server: Counting, toolset: Toolset, bob: User
 ) -> None:

@@ -6,8 +6,11 @@ import hmac
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
+from threading import Thread
 from typing import Any
 from uuid import UUID
 
@@ -20,23 +23,31 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, transaction
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts import services as accounts
 from accounts.models import User
 from accounts.roles import Role
-from approvals import decision_keys
+from approvals import decision_keys, payload_erasure
 from approvals.editing import Edit, edit
 from approvals.models import Approval, DecisionKey
+from approvals.services import vote
 from audit.models import Entry
 from audit.services import SYSTEM
 from calls.models import Call
+from calls.record.states import State
+from calls.record.transitions import Move, move_now
 from core import seal
 from core.request_rate import RequestRate
 from examples import statement as example
 from gateway.rest import approvals
 from gateway.statements import decisions
 from gateway.statements.server import TOOL, reply
-from notifications.models import Webhook
+from notifications import webhook_requests
+from notifications.cursor import read_entries
+from notifications.models import Delivery, Webhook
+from notifications.payloads import payload
+from notifications.sending import send_due
 from notifications.services import add_webhook
 from policies.models import Effect
 from registry import services
@@ -97,6 +108,7 @@ async def verified(rest: Rest, signed: str) -> dict[str, Any]:
     return jwt.decode(signed, key.key, algorithms=["EdDSA"], options={"verify_aud": False})
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("people_are_asked")
 async def test_an_approved_statement_ends_in_a_signed_decision(rest: Rest, alice: User) -> None:
     pending = await asked(rest)
@@ -128,6 +140,7 @@ async def run_example(rest: Rest, *more: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(*argv, env=env, stdout=pipe, stderr=pipe)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("people_are_asked")
 async def test_the_example_waits_for_people_and_goes_by_their_decision(
     rest: Rest, alice: User
@@ -151,6 +164,7 @@ async def test_the_example_waits_for_people_and_goes_by_their_decision(
     assert why.splitlines()[-1] == "The statement was not approved: denied."
 
 
+@pytest.mark.long
 async def test_the_example_acts_at_once_on_what_a_rule_allows_and_not_without_a_token(
     rest: Rest,
 ) -> None:
@@ -165,6 +179,7 @@ async def test_the_example_acts_at_once_on_what_a_rule_allows_and_not_without_a_
     assert "Traceback" not in why
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("people_are_asked")
 async def test_a_webhook_tells_that_it_was_decided(rest: Rest, alice: User, bob: User) -> None:
     with webhook_receiver() as hook:
@@ -182,14 +197,68 @@ async def test_a_webhook_tells_that_it_was_decided(rest: Rest, alice: User, bob:
     assert told["data"]["fingerprint"] == pending.last["fingerprint"]
     assert told["data"]["tool"] == "statements.countersign"
     assert told["data"]["reason"] == "Approved by alice. Checked."
+    assert told["data"]["decision"] == "approved"
     # The statement itself is read where the program is known.
     assert "4711" not in str(hook.requests)
-    decided = (await rest.get(f"approvals/{told['data']['call']}?wait=10")).last
+    decided = (await rest.get(f"approvals/{told['data']['call']}")).last
     claims = await verified(rest, decided["signed_decision"])
     # RFC 9396, as the program wrote them.
     assert claims["statement"]["details"] == STATEMENT["details"]
 
 
+async def told_without_a_worker(stack: Stack, rest: Rest, alice: User, bob: User) -> None:
+    """A program's webhook, after people approved a statement that no worker takes."""
+    stack.end_worker()
+    url, events = "https://ledger.example.org/hook", ["approval.needed", "approval.decided"]
+    made = Webhook(name="ledger", url=url, events=events)
+    await sync_to_async(add_webhook)(made, by=bob)
+    await sync_to_async(read_entries)()
+    await asked(rest)
+    await decide(alice, reason="Checked.")
+    await sync_to_async(read_entries)()
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("people_are_asked")
+async def test_a_program_is_told_only_once_there_is_a_decision_to_read(
+    stack: Stack,
+    http: aiohttp.ClientSession,
+    statements: Server,
+    scout_token: str,
+    alice: User,
+    bob: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert stack.web
+    rest = Rest(http, stack.web_url, scout_token)
+    sent: list[tuple[str, str]] = []
+
+    def note(delivery: Delivery) -> str:
+        told = json.loads(payload(delivery))
+        sent.append((told["type"], told["data"].get("decision", "")))
+        return ""
+
+    monkeypatch.setattr(webhook_requests, "send", note)
+    await told_without_a_worker(stack, rest, alice, bob)
+    await sync_to_async(send_due)()
+    assert sent == [("approval.needed", "")]
+    call = await Call.objects.aget()
+    shown = (await rest.get(f"approvals/{call.pk}")).last
+    assert (call.state, shown["decision"]) == (State.QUEUED, None)
+
+    # No worker came in time: it is not approved any more, and the program hears that.
+    await sync_to_async(move_now)(
+        Move(call.pk, State.QUEUED, State.EXPIRED, SYSTEM, reason="No worker took it in time.")
+    )
+    await Delivery.objects.aupdate(next_at=timezone.now())
+    await sync_to_async(send_due)()
+
+    shown = (await rest.get(f"approvals/{call.pk}")).last
+    assert shown["decision"] == "expired"
+    assert sent[1:] == [("approval.decided", "expired")]
+
+
+@pytest.mark.long
 @pytest.mark.usefixtures("people_are_asked")
 async def test_a_demos_decision_says_so(
     rest: Rest, alice: User, monkeypatch: pytest.MonkeyPatch
@@ -205,6 +274,7 @@ async def test_a_demos_decision_says_so(
     assert (await verified(rest, shown["signed_decision"]))["demo"] is True
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("people_are_asked")
 async def test_the_card_and_the_record_are_those_of_every_call(rest: Rest, alice: User) -> None:
     pending = await asked(rest)
@@ -221,6 +291,7 @@ async def test_the_card_and_the_record_are_those_of_every_call(rest: Rest, alice
     assert {"approval.voted", "call.approved", "call.succeeded"} <= {*written}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("people_are_asked")
 async def test_a_denied_one_is_signed_as_well(rest: Rest, alice: User) -> None:
     answer, _ = await asyncio.gather(
@@ -242,6 +313,7 @@ async def test_a_rule_that_allows_is_told_apart_from_people(rest: Rest) -> None:
     assert (claims["decision"], claims["votes"]) == ("allowed", [])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("people_are_asked")
 async def test_an_edited_statement_is_the_one_that_is_signed(rest: Rest, alice: User) -> None:
     pending = await asked(rest)
@@ -261,6 +333,61 @@ async def test_an_edited_statement_is_the_one_that_is_signed(rest: Rest, alice: 
     assert (claims["edited"], claims["statement"]) == (True, changed)
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("people_are_asked")
+async def test_no_decision_is_signed_over_an_erased_statement(rest: Rest, alice: User) -> None:
+    pending = await asked(rest)
+    await decide(alice)
+    decided = (await rest.get(f"approvals/{pending.last['id']}?wait=30")).last
+    call = await Call.objects.select_related("agent", "server").aget()
+    erase = sync_to_async(payload_erasure.erase)
+
+    await erase(call, by=SYSTEM, reason="A customer asked.")
+    erased = (await rest.get(f"approvals/{pending.last['id']}")).last
+
+    assert (decided["decision"], decided["unsigned_reason"]) == ("approved", None)
+    assert (erased["decision"], erased["statement"]) == ("approved", None)
+    assert erased["signed_decision"] is None
+    assert erased["unsigned_reason"] == "The payload was erased."
+    # The first one holds until it expires.
+    assert (await verified(rest, decided["signed_decision"]))["statement"] == STATEMENT
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("people_are_asked")
+@pytest.mark.parametrize("erases", [False, True])
+async def test_no_decision_is_signed_over_a_statement_that_was_changed_in_private(
+    rest: Rest, alice: User, erases: bool
+) -> None:
+    pending = await asked(rest)
+    changed = {**STATEMENT, "what": "Pay half of invoice 4711 of Example Ltd."}
+
+    def edit_it() -> None:
+        approval = Approval.objects.for_queue().get(pk=pending.last["id"])
+        seen = approval.call.call_digest
+        given = Edit(seen_digest=seen, arguments=json.dumps(changed).encode(), private=True)
+        edit(approval, given, by=alice)
+
+    def erase_it() -> None:
+        call = Call.objects.select_related("agent", "server").get()
+        payload_erasure.erase(call, by=SYSTEM, reason="A customer asked.")
+
+    await sync_to_async(edit_it)()
+    waiting = (await rest.get(f"approvals/{pending.last['id']}")).last
+    assert (waiting["statement"], waiting["unsigned_reason"]) == (None, None)
+    await decide(await sync_to_async(person)("carol", Role.APPROVER))
+    await rest.get(f"approvals/{pending.last['id']}?wait=30")
+    if erases:
+        await sync_to_async(erase_it)()
+    decided = (await rest.get(f"approvals/{pending.last['id']}")).last
+
+    assert (decided["decision"], decided["statement"]) == ("approved", None)
+    assert decided["signed_decision"] is None
+    why = "The payload was erased." if erases else "An approver changed the statement in private."
+    assert decided["unsigned_reason"] == why
+
+
+@pytest.mark.long
 @pytest.mark.usefixtures("people_are_asked")
 async def test_an_idempotency_key_leads_to_the_same_approval(rest: Rest, alice: User) -> None:
     one = await asked(rest, key="payment-4711")
@@ -270,11 +397,54 @@ async def test_an_idempotency_key_leads_to_the_same_approval(rest: Rest, alice: 
     assert await Call.objects.acount() == 1
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("people_are_asked")
+@pytest.mark.parametrize("keys", [("run-1", "run-2"), ("run-1", ""), ("", "run-2"), ("", "")])
+async def test_two_programs_never_share_one_approval(
+    rest: Rest, alice: User, keys: tuple[str, str]
+) -> None:
+    one, two = [(await asked(rest, key=key)).last for key in keys]
+    assert one["id"] != two["id"]
+
+    await sync_to_async(approve)(UUID(one["id"]), alice)
+    first = (await rest.get(f"approvals/{one['id']}?wait=30")).last
+    second = (await rest.get(f"approvals/{two['id']}")).last
+    assert (first["decision"], second["decision"]) == ("approved", None)
+    # Nor is the decision on an earlier one another's that comes after it.
+    third = (await asked(rest, key=keys[1] and "run-3")).last
+    assert third["id"] not in (one["id"], two["id"])
+    assert third["decision"] is None
+
+
+def approve(call_id: UUID, by: User) -> None:
+    approval = Approval.objects.for_queue().get(pk=call_id)
+    vote(approval, by=by, approve=True, seen_digest=approval.call.call_digest)
+
+
+@pytest.mark.long
+async def test_two_that_a_rule_allows_are_two_as_well(rest: Rest) -> None:
+    ids = {(await asked(rest, key=key, wait=30)).last["id"] for key in ("run-1", "run-2", "", "")}
+
+    assert len(ids) == 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("more", [{"bogus": 1}, {"arguments": {**STATEMENT}}, {"again": True}])
+async def test_a_member_that_there_is_not_is_said(rest: Rest, more: dict[str, Any]) -> None:
+    answer = await rest.send("POST", "approvals", {"statement": STATEMENT, **more})
+
+    assert answer.status == 400
+    assert answer.last["detail"] == f"There is no member {next(iter(more))}."
+    assert not await Call.objects.aexists()
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("statement", "path"),
     [
         (None, "$.why"),
         ({**STATEMENT, "what": ""}, "$.what"),
+        ({**STATEMENT, "who": " \u3000"}, "$.who"),
         ({**STATEMENT, "details": [{"amount": 1}]}, "$.details[0].type"),
         ({**STATEMENT, "approve": True}, "$.approve"),
         ("pay", "$"),
@@ -289,6 +459,7 @@ async def test_a_statement_that_is_none_is_refused_with_the_place(
     assert path in [one["path"] for one in refused.last["violations"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wanted", ["other", "\0", 7, {}])
 async def test_a_toolset_that_it_has_not_is_said(rest: Rest, wanted: object) -> None:
     body = {"statement": STATEMENT, "toolset": wanted}
@@ -297,6 +468,7 @@ async def test_a_toolset_that_it_has_not_is_said(rest: Rest, wanted: object) -> 
     assert (await rest.send("POST", "approvals", {**body, "toolset": "desk"})).status == 201
 
 
+@pytest.mark.long
 async def test_only_its_own_agent_sees_it(rest: Rest, bob: User) -> None:
     pending = await asked(rest)
     other = await sync_to_async(accounts.create_agent)("other", owner=bob, by=bob)
@@ -406,6 +578,7 @@ def test_no_earlier_key_signs_again_once_the_newest_is_withdrawn(db: None) -> No
     assert str(first.pk) in {one["kid"] for one in decision_keys.key_set()["keys"]}
 
 
+@pytest.mark.long
 async def test_a_new_key_signs_and_the_old_one_still_verifies(rest: Rest) -> None:
     before = (await asked(rest, wait=30)).last["signed_decision"]
     made = await sync_to_async(decision_keys.new_key)()
@@ -425,6 +598,7 @@ async def test_the_example_acts_on_nothing_but_its_own_statement(rest: Rest) -> 
         example.verified(signed, keys, {**STATEMENT, "what": "Pay invoice 4712."})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("other", [True, 1.0, "1"])
 async def test_the_example_tells_values_apart_that_python_takes_for_equal(
     rest: Rest, other: object
@@ -437,6 +611,65 @@ async def test_the_example_tells_values_apart_that_python_takes_for_equal(
     example.verified(answer.last["signed_decision"], keys, statement)
     with pytest.raises(example.Refused, match="changed the statement"):
         example.verified(answer.last["signed_decision"], keys, changed)
+
+
+async def signed_anew(rest: Rest, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """A decision of this installation with other claims, and the keys."""
+    claims = await verified(rest, (await asked(rest, wait=30)).last["signed_decision"])
+    left = {name: value for name, value in (claims | changes).items() if value is not None}
+    return await sync_to_async(decision_keys.sign)(left), (await rest.get("approvals/keys")).last
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("changes", "why"), [({"demo": True}, "of a demo"), ({"exp": None}, "has no end")]
+)
+async def test_the_example_acts_on_no_decision_of_a_demo_or_without_an_end(
+    rest: Rest, changes: dict[str, Any], why: str
+) -> None:
+    example.verified(*await signed_anew(rest), STATEMENT)
+
+    with pytest.raises(example.Refused, match=why):
+        example.verified(*await signed_anew(rest, **changes), STATEMENT)
+
+
+@contextmanager
+def broken_proxy(keys: list[str]) -> Iterator[str]:
+    """Hangs up on the first request and answers others with a page; keeps their keys."""
+
+    class BrokenProxy(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            keys.append(self.headers["Idempotency-Key"])
+            if len(keys) > 1:
+                self.send_error(502)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BrokenProxy)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_example_asks_once_more_with_the_same_key_and_says_what_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys: list[str] = []
+    monkeypatch.setattr(example, "RETRY_AFTER_S", 0)
+    monkeypatch.setenv("COUNTERSIGN_TOKEN", "csa_x")
+    argv = ["statement.py", "Pay", "--who", "accounting", "--why", "FIN-12", "--url"]
+
+    with broken_proxy(keys) as there:
+        monkeypatch.setattr(sys, "argv", [*argv, there])
+        assert example.main() == 1
+    answered = capsys.readouterr().err
+    assert example.main() == 1
+    away = capsys.readouterr().err
+
+    assert len(keys) == 2
+    assert len({*keys}) == 1
+    assert answered.endswith("\nCountersign or a proxy before it answered 502 Bad Gateway.\n")
+    assert away.startswith("No usable answer from Countersign: ")
+    assert "refused" in away
 
 
 def as_none(claims: bytes, _keys: dict[str, Any], kid: str) -> str:
@@ -462,6 +695,7 @@ def part(header: dict[str, Any]) -> str:
     return seal.to_text(json.dumps(header).encode())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("forge", [as_none, as_hmac, as_own_key])
 @pytest.mark.parametrize("kid", ["its own", "unknown"])
 async def test_the_example_believes_no_other_algorithm_or_key(
@@ -486,6 +720,7 @@ async def test_a_changed_decision_does_not_verify(rest: Rest) -> None:
         await verified(rest, forged)
 
 
+@pytest.mark.long
 async def test_a_key_that_cannot_be_opened_is_said_and_signs_nothing(rest: Rest) -> None:
     await sync_to_async(decision_keys.new_key)()
     await DecisionKey.objects.aupdate(sealed_private=b"of another installation")

@@ -79,6 +79,7 @@ async def test_what_is_no_progress_token_asks_for_none(agent: Agent, token: Any)
     assert not reply.is_stream
 
 
+@pytest.mark.long
 async def test_an_answer_that_takes_long_becomes_a_stream(agent: Agent, upstream: Recorder) -> None:
     message = await agent.message("tools/call", {"name": "rec.hang", "arguments": {}})
 
@@ -123,6 +124,7 @@ async def test_a_modern_client_that_goes_away_has_cancelled(
 READS = {"inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("definition", "handling", "state"),
     [
@@ -170,6 +172,7 @@ async def test_so_has_one_that_leaves_its_stream(agent: Agent, upstream: Recorde
     await until_gone(upstream)
 
 
+@pytest.mark.long
 async def test_a_legacy_client_that_goes_away_has_not(
     legacy_agent: Agent, upstream: Recorder
 ) -> None:
@@ -193,6 +196,7 @@ async def second_gateway(own_stack: Stack) -> AsyncIterator[Stack]:
     own_stack.agents.stop()
 
 
+@pytest.mark.long
 async def test_a_legacy_client_cancels_by_saying_so_to_any_process(
     play: Play, second_gateway: Stack, upstream: Recorder
 ) -> None:
@@ -283,6 +287,7 @@ async def test_answers_reach_the_one_who_asked(play: Play, toolset: Toolset, bob
     assert await Call.objects.filter(state=State.SUCCEEDED).acount() == 400
 
 
+@pytest.mark.long
 async def test_a_gateway_that_is_told_to_stop_stops(
     play: Play, own_stack: Stack, upstream: Recorder
 ) -> None:

@@ -30,6 +30,7 @@ def press_approve(by: User) -> str:
     return client.post(reverse("approvals:approve", args=[approval.pk]), seen, follow=True).text
 
 
+@pytest.mark.long
 async def test_two_of_payments_are_two_although_an_earlier_rule_asks_one(
     agent: Agent, rule: AddRule, stack: Stack, alice: User, upstream: Recorder
 ) -> None:

@@ -62,6 +62,7 @@ async def test_a_modern_client_hears_on_its_stream(agent: Agent, library: Librar
     await until(left)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", LEGACY)
 async def test_an_earlier_client_hears_beside_its_session(
     play: Play, library: Library, revision: str
@@ -85,6 +86,7 @@ async def test_an_earlier_client_hears_beside_its_session(
         assert (await following(heard))["params"] == {"uri": TODAY}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("effect", [Effect.ASK, Effect.DENY])
 async def test_who_may_not_read_does_not_hear(
     play: Play, library: Library, rule: AddRule, effect: Effect
@@ -123,6 +125,7 @@ def unknowable(databases: Databases) -> Iterator[None]:
             link.execute(f"GRANT SELECT ON core_generation TO {APP}")
 
 
+@pytest.mark.long
 async def test_what_cannot_be_checked_now_is_told_once_it_can(
     play: Play, own_stack: Stack, library: Library, databases: Databases
 ) -> None:
@@ -148,6 +151,7 @@ async def test_what_cannot_be_checked_now_is_told_once_it_can(
         assert (await following(heard))["params"]["uri"] == TODAY
 
 
+@pytest.mark.long
 async def test_a_server_that_tells_of_nothing_is_not_asked(
     play: Play, library: Library, toolset: Toolset, upstream: Recorder, bob: User
 ) -> None:

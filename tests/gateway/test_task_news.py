@@ -45,6 +45,7 @@ async def told(heard: Any, status: str) -> dict[str, Any]:
             return params
 
 
+@pytest.mark.long
 async def test_another_process_tells_what_people_decide(
     agent: Agent, play: Play, own_stack: Stack, alice: User
 ) -> None:
@@ -78,6 +79,7 @@ async def test_one_that_has_ended_is_told_at_once(agent: Agent) -> None:
         assert (await following(heard))["params"]["status"] == "cancelled"
 
 
+@pytest.mark.long
 async def test_a_servers_questions_are_told_and_its_answers_show(
     agent: Agent, upstream: Recorder
 ) -> None:
@@ -100,6 +102,7 @@ async def test_a_servers_questions_are_told_and_its_answers_show(
     assert done["result"]["content"][0]["text"] == "done"
 
 
+@pytest.mark.long
 async def test_a_server_that_fails_is_told_as_it_failed(
     agent: Agent, rule: AddRule, alice: User
 ) -> None:
@@ -113,6 +116,7 @@ async def test_a_server_that_fails_is_told_as_it_failed(
         assert (await told(heard, "failed"))["error"]["code"] == 1234
 
 
+@pytest.mark.long
 async def test_nobody_hears_of_others_tasks(
     agent: Agent, play: Play, toolset: Toolset, bob: User
 ) -> None:
@@ -142,6 +146,7 @@ async def test_who_does_not_declare_tasks_hears_of_none(agent: Agent, play: Play
     assert reply.error["data"] == {"requiredCapabilities": required}
 
 
+@pytest.mark.long
 async def test_a_task_that_is_run_here_is_told_too(agent: Agent, upstream: Recorder) -> None:
     """Its server made a task of a short call: no worker has it."""
     task = await begun(agent, "rec.hang")

@@ -53,6 +53,7 @@ async def ended(agent: Agent, task: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 async def test_a_held_call_is_a_task_that_works(agent: Agent, stack: Stack) -> None:
     task = await begun(agent)
 
@@ -90,12 +91,14 @@ def test_who_asks_as_often_as_told_hears_of_the_end_soon(
     assert ms <= poll_ms(found) < ms + 50
 
 
+@pytest.mark.long
 async def test_a_short_call_is_no_task(agent: Agent) -> None:
     reply = await agent.call("rec.say")
 
     assert reply.result["resultType"] == "complete"
 
 
+@pytest.mark.long
 async def test_a_long_call_is_a_task_without_anybody_deciding(
     agent: Agent, play: Play, upstream: Recorder
 ) -> None:
@@ -113,6 +116,7 @@ async def test_a_long_call_is_a_task_without_anybody_deciding(
     assert (await ended(agent, task))["result"]["structuredContent"] == {"a": 1.5}
 
 
+@pytest.mark.long
 async def test_the_result_is_there_once_it_was_approved(agent: Agent, alice: User) -> None:
     task = await begun(agent)
 
@@ -125,6 +129,7 @@ async def test_the_result_is_there_once_it_was_approved(agent: Agent, alice: Use
     assert done["createdAt"] == task["createdAt"] <= done["lastUpdatedAt"]
 
 
+@pytest.mark.long
 async def test_a_no_is_a_completed_task_with_the_reason(agent: Agent, alice: User) -> None:
     task = await begun(agent)
 
@@ -136,6 +141,7 @@ async def test_a_no_is_a_completed_task_with_the_reason(agent: Agent, alice: Use
     assert "Too loud." in done["result"]["content"][0]["text"]
 
 
+@pytest.mark.long
 async def test_only_a_protocol_error_is_a_failed_task(agent: Agent, alice: User) -> None:
     task = await begun(agent, "rec.fail")
 
@@ -159,6 +165,7 @@ async def test_cancelling_withdraws_what_nobody_decided(agent: Agent, upstream: 
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_cancelling_stops_what_is_running(
     agent: Agent, alice: User, upstream: Recorder
 ) -> None:
@@ -178,6 +185,7 @@ async def test_cancelling_stops_what_is_running(
     assert (await ended(agent, task))["status"] in ("cancelled", "completed")
 
 
+@pytest.mark.long
 async def test_answers_to_what_was_never_asked_are_acknowledged(agent: Agent) -> None:
     task = await begun(agent)
     params = {"taskId": task["taskId"], "inputResponses": {"approval": {"action": "accept"}}}
@@ -188,6 +196,7 @@ async def test_answers_to_what_was_never_asked_are_acknowledged(agent: Agent) ->
     assert (await the_call()).state == State.HELD
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 async def test_who_does_not_declare_tasks_has_none(agent: Agent, play: Play, method: str) -> None:
     task = await begun(agent)
@@ -206,6 +215,7 @@ def another_agent(toolset: Toolset, owner: User) -> str:
     return accounts.issue_token(other, by=owner)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 async def test_another_agents_task_is_like_one_that_does_not_exist(
     agent: Agent, play: Play, toolset: Toolset, bob: User, method: str
@@ -226,6 +236,7 @@ async def test_another_agents_task_is_like_one_that_does_not_exist(
     assert (await the_call()).state == State.HELD
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["tasks/list", "tasks/result"])
 async def test_methods_of_the_earlier_tasks_are_gone(agent: Agent, method: str) -> None:
     reply = await agent.ask(method)
@@ -233,6 +244,7 @@ async def test_methods_of_the_earlier_tasks_are_gone(agent: Agent, method: str) 
     assert (reply.status, reply.error["code"]) == (404, -32601)
 
 
+@pytest.mark.long
 async def test_a_task_has_no_progress_of_its_own(agent: Agent) -> None:
     reply = await agent.call("rec.echo", {"text": "x"}, token="t")
 

@@ -1,45 +1,36 @@
 """Recorded calls, judged again by the rules of their own time: they are decided as it is recorded.
 
-The rules of each time come out of the record: the entries of their changes. Between them groups,
-names of owners, tags and labels change too.
+The rules of each time come out of the record (time_travel.py). Between them groups, names of
+owners, tags and labels change too.
 `TRAVEL_CALLS=10000 python3 manage.py test tests/gateway/test_time_travel.py` makes so many calls.
 """
 
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import transaction
-from django.utils import timezone
 
 from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
-from audit.models import Entry
 from audit.services import SYSTEM
 from calls.models import Call
-from calls.replay.recorded_calls import RecordedCall, SubjectReader, sample, stream
-from calls.replay.replaying import CallReplay
-from policies import decide, services
-from policies.decide import Decision, RuleBook
+from policies import services
 from policies.models import Rule
 from registry.models import Tool, Toolset
 from registry.services import set_tags
 from tests.console import scenery
 from tests.gateway.service_api import Program
+from tests.gateway.time_travel import compared
 
 pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 CALLS = int(os.environ.get("TRAVEL_CALLS", "240"))
 CHANGES = 60
-MEMBERS = ("effect", "mode", "server", "tool", "hint", "when")
 POOL: tuple[dict[str, Any], ...] = (
     {"effect": "allow"},
     {"effect": "allow", "tool": "add"},
@@ -62,12 +53,13 @@ POOL: tuple[dict[str, Any], ...] = (
 
 @dataclass
 class House:
-    """Two agents, and changes drawn by chance, the same ones each time."""
+    """Two agents, and changes drawn by chance: the same ones each time, however many calls."""
 
     agents: list[Program]
     olga: User
     carol: User
     dice: Random
+    calls_dice: Random
 
     def change(self, place: int) -> None:
         self._change_rule()
@@ -94,12 +86,12 @@ class House:
         services.save_rule(rule, by=SYSTEM, agents=[*named], owner_groups=[*groups])
 
     def call(self, number: int) -> None:
-        arguments: dict[str, Any] = {"a": self.dice.randrange(100), "b": number / 100}
+        arguments: dict[str, Any] = {"a": self.calls_dice.randrange(100), "b": number / 100}
         tool = "mailer_add"
-        if self.dice.random() < 0.4:
+        if self.calls_dice.random() < 0.4:
             tool, arguments = "mailer_send_mail", {**scenery.MAIL, "subject": f"Invoice {number}"}
         asked = {"toolset": "desk", "tool": tool, "arguments": arguments}
-        answer = self.dice.choice(self.agents).ask("POST", "calls?wait=0", asked)
+        answer = self.calls_dice.choice(self.agents).ask("POST", "calls?wait=0", asked)
         assert answer.status_code in (200, 201, 202, 403), answer.content
 
     def wait_for_rules(self) -> None:
@@ -124,7 +116,7 @@ def house(transactional_db: None, settings: Any) -> House:
         agent = accounts.create_agent(name, owner=owner, by=olga)
         desk.agents.add(agent)
         agents.append(Program(accounts.issue_token(agent, by=olga, days=1), "/api/"))
-    return House(agents, olga, carol, Random(22))
+    return House(agents, olga, carol, Random(22), Random(23))
 
 
 def test_each_call_is_decided_as_it_is_recorded(house: House) -> None:
@@ -134,14 +126,7 @@ def test_each_call_is_decided_as_it_is_recorded(house: House) -> None:
         for number in range(place * CALLS // CHANGES, (place + 1) * CALLS // CHANGES):
             house.call(number)
 
-    differing, exact, total = [], 0, 0
-    for call, decided, is_exact in replayed():
-        total += 1
-        exact += is_exact
-        recorded = Call.objects.get(pk=call.id)
-        # The reason names the rule.
-        if (decided.effect, decided.reason) != (recorded.effect, recorded.reason) and is_exact:
-            differing.append((recorded.reason, decided))
+    differing, exact, total = compared()
     assert differing == []
     assert total == CALLS
     # Those before the one change of tags are marked.
@@ -149,55 +134,3 @@ def test_each_call_is_decided_as_it_is_recorded(house: House) -> None:
     effects = set(Call.objects.values_list("effect", flat=True))
     assert effects == {"allow", "ask", "deny"}
     assert Call.objects.values("reason").distinct().count() > len(POOL) / 2
-
-
-def replayed() -> Iterator[tuple[RecordedCall, Decision, bool]]:
-    """Each call with its decision by the rules of its time, and whether all facts are of then."""
-    times, books = rules_then()
-    taken = sample(days=1, most=10**6, until=timezone.now() + timedelta(minutes=1))
-    reader = SubjectReader(taken.since)
-    replays = [
-        CallReplay(one, one, reader, lookbacks_left=10**6, lookbacks_left_s=1e6) for one in books
-    ]
-    with transaction.atomic():
-        for call in stream(taken):
-            yield call, decision_at(call, times, replays), reader.is_exact(call)
-
-
-def decision_at(call: RecordedCall, times: list[datetime], replays: list[CallReplay]) -> Decision:
-    decided = replays[bisect_right(times, call.asked_at) - 1].decide(call)
-    assert decided is not None, "its facts cannot be read"
-    return decided[0]
-
-
-def rules_then() -> tuple[list[datetime], list[RuleBook]]:
-    """When rules were changed, and all of them from then on, out of the entries."""
-    rules: dict[str, dict[str, Any]] = {}
-    times, books = [], []
-    changes = Entry.objects.filter(action__in=("rule.saved", "rule.removed")).order_by("id")
-    for at, action, details in changes.values_list("at", "action", "details"):
-        if action == "rule.removed":
-            del rules[details["rule"]]
-        else:
-            rules[details["rule"]] = details
-        times.append(at)
-        books.append(book_of(list(rules.values())))
-    return times, books
-
-
-def book_of(rules: list[dict[str, Any]]) -> RuleBook:
-    """Written, read and taken back."""
-    with transaction.atomic():
-        Rule.objects.all().delete()
-        for place, facts in enumerate(rules):
-            made = Rule.objects.create(
-                name=facts["rule"],
-                position=place,
-                thresholds=facts["rule_thresholds"],
-                **{name: facts[f"rule_{name}"] for name in MEMBERS},
-            )
-            made.agents.set(Agent.objects.filter(name__in=facts["rule_agents"]))
-            made.owner_groups.set(Group.objects.filter(name__in=facts["rule_groups"]))
-        book = decide.load()
-        transaction.set_rollback(True)
-    return book

@@ -63,6 +63,7 @@ async def test_a_call_that_is_to_be_a_task_of_2025(
     assert await told(upstream)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("capabilities", [TASKS, {}])
 async def test_what_was_declared_holds_when_a_person_has_decided(
     play: Play,
@@ -107,6 +108,7 @@ def doors(
     return {"rest": rest, "command": command, "try": tried}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("door", ["rest", "command", "try"])
 async def test_our_own_pages_and_rest_follow_tasks(
     doors: dict[str, Callable[[], Awaitable[object]]], upstream: Tasking, door: str

@@ -156,6 +156,7 @@ async def test_what_is_denied_is_recorded_and_never_sent(
     assert upstream.received == []
 
 
+@pytest.mark.long
 async def test_a_held_try_waits_for_somebody_else(
     bobs: Tab, upstream: Recorder, rule: AddRule, bob: User
 ) -> None:

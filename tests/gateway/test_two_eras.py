@@ -9,7 +9,6 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import User
 from audit.models import Entry
 from registry.discovery import discovery
 from registry.models import Server, Toolset
@@ -58,6 +57,7 @@ async def look() -> None:
     assert found.succeeded, found.summary
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("agents", [MODERN, LEGACY[0]])
 async def test_it_is_spoken_to_in_what_is_set(
     play: Play, toolset: Toolset, upstream: TwoEras, agents: str
@@ -84,12 +84,6 @@ async def test_it_is_spoken_to_in_what_is_set(
     await set_revision("newest")
     await look()
     assert (await Server.objects.aget(slug="rec")).revision == MODERN
-
-
-@pytest.fixture
-def as_olga(client: Client, olga: User) -> Client:
-    client.force_login(olga)
-    return client
 
 
 def test_operators_set_it_on_the_page(as_olga: Client, toolset: Toolset, upstream: TwoEras) -> None:

@@ -58,6 +58,7 @@ async def retry(agent: Agent, reply: Any, arguments: Any = None, **more: Any) ->
     return await agent.call("rec.echo", arguments, **state, **more)
 
 
+@pytest.mark.long
 async def test_a_client_without_tasks_is_told_that_a_person_is_asked(
     agent: Agent, alice: User, stack: Stack
 ) -> None:
@@ -80,6 +81,7 @@ async def test_a_client_without_tasks_is_told_that_a_person_is_asked(
     assert again.text == "x"
 
 
+@pytest.mark.long
 async def test_a_modern_client_is_told_to_ask_again(agent: Agent, upstream: Recorder) -> None:
     reply = await agent.call("rec.echo", {"text": "x"})
 
@@ -90,6 +92,7 @@ async def test_a_modern_client_is_told_to_ask_again(agent: Agent, upstream: Reco
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_asking_again_is_held_until_the_decision_and_the_result(
     agent: Agent, alice: User, upstream: Recorder
 ) -> None:
@@ -105,6 +108,7 @@ async def test_asking_again_is_held_until_the_decision_and_the_result(
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 async def test_a_refusal_is_a_result_with_its_reason(
     agent: Agent, alice: User, upstream: Recorder
 ) -> None:
@@ -120,6 +124,7 @@ async def test_a_refusal_is_a_result_with_its_reason(
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_a_client_that_opens_pages_is_given_the_page_once(
     asking: None, play: Play, stack: Stack, alice: User
 ) -> None:
@@ -140,6 +145,7 @@ async def test_a_client_that_opens_pages_is_given_the_page_once(
     assert reply.text == "x"
 
 
+@pytest.mark.long
 async def test_to_open_the_page_is_not_to_approve(
     asking: None, play: Play, short_hold: Stack
 ) -> None:
@@ -153,6 +159,7 @@ async def test_to_open_the_page_is_not_to_approve(
     assert "inputRequests" not in second.result
 
 
+@pytest.mark.long
 async def test_a_legacy_client_is_held_until_the_result(
     asking: None, legacy_agent: Agent, alice: User, upstream: Recorder
 ) -> None:
@@ -170,6 +177,7 @@ async def test_a_legacy_client_is_held_until_the_result(
     assert len(upstream.calls) == 1
 
 
+@pytest.mark.long
 async def test_a_legacy_client_without_a_token_gets_only_the_result(
     asking: None, legacy_agent: Agent, alice: User
 ) -> None:
@@ -190,6 +198,7 @@ async def short_hold(own_stack: Stack) -> Stack:
     return own_stack
 
 
+@pytest.mark.long
 async def test_a_legacy_client_whose_hold_is_over_is_told_how_to_come_back(
     asking: None, play: Play, short_hold: Stack, alice: User, upstream: Recorder
 ) -> None:
@@ -217,6 +226,7 @@ async def short_first_hold(own_stack: Stack) -> Stack:
     return own_stack
 
 
+@pytest.mark.long
 async def test_who_hears_nothing_meanwhile_is_soon_told_how_to_come_back(
     asking: None, play: Play, short_first_hold: Stack, alice: User
 ) -> None:
@@ -233,6 +243,7 @@ async def test_who_hears_nothing_meanwhile_is_soon_told_how_to_come_back(
     assert [(await each).text for each in (listening, awaiting)] == ["x", "x"]
 
 
+@pytest.mark.long
 async def test_who_cannot_come_back_is_held_for_as_long_as_any(
     asking: None, play: Play, short_first_hold: Stack, alice: User, toolset: Toolset
 ) -> None:
@@ -249,6 +260,7 @@ async def test_who_cannot_come_back_is_held_for_as_long_as_any(
     assert (await call).text == "x"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asks_again", ["the same", "for the outcome"])
 async def test_who_gave_up_waiting_is_answered_sooner_the_next_time(
     asking: None, play: Play, asks_again: str
@@ -283,6 +295,7 @@ def test_what_was_learned_of_a_client_is_for_it_alone_and_not_for_ever() -> None
     assert habits.hold_s(1, "mcp", 45) == 45
 
 
+@pytest.mark.long
 async def test_who_asks_anew_instead_of_again_is_answered_with_a_sentence(
     asking: None, play: Play, short_first_hold: Stack, alice: User
 ) -> None:
@@ -317,6 +330,7 @@ def test_two_side_by_side_and_one_after_an_answer_teach_nothing() -> None:
         assert habits.hold_s(1, "mcp", 45) == 45
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("of_the_toolset", "of_the_agent"), [(1, None), (50, 1)])
 async def test_a_toolset_or_an_agent_has_its_own_hold(
     asking: None,
@@ -353,6 +367,7 @@ def resting_worker(asking: None, stack: Stack) -> Iterator[None]:
     os.kill(stack.worker.pid, signal.SIGCONT)
 
 
+@pytest.mark.long
 async def test_a_queued_call_is_not_said_to_be_not_executed(
     play: Play, short_hold: Stack, resting_worker: None, rule: AddRule, upstream: Recorder
 ) -> None:
@@ -371,6 +386,7 @@ async def test_a_queued_call_is_not_said_to_be_not_executed(
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_a_process_that_stops_sends_who_waits_for_a_person_to_the_next_one(
     asking: None, play: Play, own_stack: Stack, upstream: Recorder
 ) -> None:
@@ -395,6 +411,7 @@ async def test_a_process_that_stops_sends_who_waits_for_a_person_to_the_next_one
     assert upstream.calls == []
 
 
+@pytest.mark.long
 async def test_a_process_that_stops_lets_nobodys_long_call_be_cancelled(
     play: Play, stack: Stack, own_stack: Stack, upstream: Recorder
 ) -> None:
@@ -421,6 +438,7 @@ async def test_a_process_that_stops_lets_nobodys_long_call_be_cancelled(
     assert (await the_call()).cancel_asked_at is None
 
 
+@pytest.mark.long
 async def test_rounds_end_before_clients_lose_patience(
     asking: None, play: Play, short_hold: Stack
 ) -> None:
@@ -437,6 +455,7 @@ async def test_rounds_end_before_clients_lose_patience(
     assert (await the_call()).state == State.HELD
 
 
+@pytest.mark.long
 async def test_who_asks_the_same_again_joins_what_waits(asking: None, play: Play) -> None:
     # One that declares nothing, and asks anew, is held from then on.
     agent = play(capabilities=URLS)
@@ -452,6 +471,7 @@ def altered(state: str) -> str:
     return state[:30] + ("A" if state[30] != "A" else "B") + state[31:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [
@@ -471,6 +491,7 @@ async def test_an_altered_state_is_refused(agent: Agent, change: Any) -> None:
     assert "altered" in reply.error["message"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", [None, 5, {}])
 async def test_a_state_that_is_no_text_is_refused(agent: Agent, state: Any) -> None:
     reply = await agent.call("rec.echo", {"text": "x"}, requestState=state)
@@ -479,6 +500,7 @@ async def test_a_state_that_is_no_text_is_refused(agent: Agent, state: Any) -> N
     assert await Call.objects.acount() == 0
 
 
+@pytest.mark.long
 async def test_a_state_is_good_for_the_same_request_only(agent: Agent, play: Play) -> None:
     first = await agent.call("rec.echo", {"text": "x"})
     state = first.result["requestState"]
@@ -500,6 +522,7 @@ def another_agent(toolset: Toolset, owner: User) -> str:
     return accounts.issue_token(other, by=owner)
 
 
+@pytest.mark.long
 async def test_another_agents_state_is_refused(
     agent: Agent, play: Play, toolset: Toolset, bob: User
 ) -> None:
@@ -511,6 +534,7 @@ async def test_another_agents_state_is_refused(
     assert (reply.status, reply.error["code"]) == (400, -32602)
 
 
+@pytest.mark.long
 async def test_an_expired_state_is_refused(agent: Agent) -> None:
     first = await agent.call("rec.echo", {"text": "x"})
     call = await the_call(first.call_id)
@@ -523,6 +547,7 @@ async def test_an_expired_state_is_refused(agent: Agent) -> None:
     assert "expired" in reply.error["message"]
 
 
+@pytest.mark.long
 async def test_a_held_round_that_is_left_leaves_the_call_waiting(agent: Agent, alice: User) -> None:
     first = await agent.call("rec.echo", {"text": "x"})
     params = {"name": "rec.echo", "arguments": {"text": "x"}}
@@ -536,6 +561,7 @@ async def test_a_held_round_that_is_left_leaves_the_call_waiting(agent: Agent, a
     assert (await retry(agent, first)).text == "x"
 
 
+@pytest.mark.long
 async def test_awaiting_is_only_for_ones_own_calls(
     agent: Agent, play: Play, toolset: Toolset, bob: User
 ) -> None:
@@ -563,6 +589,7 @@ async def test_awaiting_what_has_ended_answers_at_once(play: Play) -> None:
     assert awaited.text == "x"
 
 
+@pytest.mark.long
 async def test_a_held_call_that_expires_never_runs(
     agent: Agent, stack: Stack, upstream: Recorder
 ) -> None:

@@ -155,6 +155,7 @@ def gateway(stack: Stack, toolset: Toolset, settings: Any) -> Stack:
     return stack
 
 
+@pytest.mark.long
 async def test_a_program_with_a_key_gets_a_token_and_calls(
     gateway: Stack, http: aiohttp.ClientSession, own_key: WorkloadIdentity, alice: User
 ) -> None:
@@ -191,6 +192,7 @@ async def test_a_program_with_a_key_gets_a_token_and_calls(
     await until(lambda: Call.objects.filter(pk=call.pk, state=State.SUCCEEDED).aexists())
 
 
+@pytest.mark.long
 async def test_a_workload_gets_a_token_by_its_issuers(
     gateway: Stack, http: aiohttp.ClientSession, deployer: WorkloadIdentity, issuer: FakeProvider
 ) -> None:
@@ -394,7 +396,7 @@ def test_an_assertion_shown_by_many_at_once_counts_once(
 
 
 @pytest.mark.parametrize(
-    "resource", ["/mcp/other", "/mcp/desk/", "/mcp/desk/other", "/mcp/desk?x", "", "/mcp/DESK"]
+    "resource", ["/mcp/other", "/mcp/desk//", "/mcp/desk/other", "/mcp/desk?x", "", "/mcp/DESK"]
 )
 def test_no_token_is_for_an_address_that_the_agent_has_not(
     own_key: WorkloadIdentity, toolset: Toolset, settings: Any, olga: User, resource: str
@@ -510,6 +512,7 @@ def test_service_accounts_learn_what_a_workloads_token_is(
     assert introspect(text, may).json() == {"active": False}
 
 
+@pytest.mark.long
 def test_an_operator_binds_and_revokes_on_pages(
     scout: AgentRow, olga: User, bob: User, issuer: FakeProvider
 ) -> None:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from core.text import hidden_count
 
 ATTRIBUTES = re.compile(r"[a-z][a-z0-9:_-]*").fullmatch
-# Django's own space between a size and its unit.
-OURS = re.compile("(?<=[0-9])\u00a0(?=bytes?|[KMG]B)")
+# The space of Django, and ours, between a number and its unit.
+OURS = re.compile("(?<=[0-9])\u00a0(?=bytes?|[KMG]B|m?s[ .,])")
 VOID_OF_TEXT = {"script", "style", "textarea"}
 ADDRESSES = {"href", "src", "action", "formaction", "hx-get", "hx-post", "xlink:href"}
 # What is sent back as it was, and seen in a field that shows what it holds.

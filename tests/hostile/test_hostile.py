@@ -222,7 +222,7 @@ def test_in_the_record_and_its_pages(console: Client, record: list[Entry]) -> No
 
 
 def exported(console: Client, form: str) -> bytes:
-    console.post(reverse("audit:export"), {"format": form, "agent": "scout"})
+    console.post(reverse("audit:export"), {"format": form, "agent": "scout", "now": ""})
     file: Any = console.get(reverse("audit:export_file", args=[Export.objects.latest("pk").pk]))
     return b"".join(file.streaming_content)
 

@@ -60,6 +60,8 @@ def beginnings(tree: Any) -> Iterator[str]:
             options.append([one for branch in value[1] for one in beginnings(branch)])
         elif code is codes.SUBPATTERN:
             options.append([*beginnings(value[3])])
+        elif code is codes.IN and all(kind is codes.LITERAL for kind, _value in value):
+            options.append([chr(one) for _kind, one in value])
         elif code in (codes.MAX_REPEAT, codes.MIN_REPEAT) and value[1] == 1:
             options.append(["", *beginnings(value[2])])
         else:
@@ -81,6 +83,13 @@ def test_each_part_of_a_rule_names_the_words_that_it_can_begin_with(part: Any) -
     }
 
     assert found == set(part.first.split())
+
+
+@pytest.mark.parametrize("rule", ORDERS)
+def test_what_begins_in_other_scripts_is_tried_at_its_letter(rule: Any) -> None:
+    found = {text[0] for text in beginnings(parser.parse(rule.chinese))}
+
+    assert found - set(instructions.FIRST_LETTERS) == set()
 
 
 def test_the_parts_of_a_rule_are_found_wherever_a_word_begins() -> None:

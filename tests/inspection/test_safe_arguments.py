@@ -31,6 +31,8 @@ def test_paths_stay_below_their_root() -> None:
         *("/srv/%2e%2e/etc", "/srv/\\..\\etc", "/srv/a\0.txt", "/srv/a\n", "file:///srv/a"),
         *("/srv/．．/etc", "/srv/‥/etc", "~/srv/a", "/srv/$HOME", "/srv/*", "/srv/a?", "C:\\srv"),
         "/srv/\u202egpj.exe",
+        *("/srv/{.,}./etc", "/srv/[.][.]/etc", "/srv/..;/etc", "/srv/.. /", "/srv/ ../etc"),
+        *("/srv/.../etc", "/srv/. ./etc", "/srv/a;b", "/srv/a|b", "/srv/`id`", "/srv/ /a"),
     ):
         assert not path_within(path, "/srv"), path
     assert not path_within("srv/a", "srv")
@@ -110,6 +112,15 @@ PRIVATE = """
     [2001:0:808:808:0:0:80ff:fffe]
     [2606:4700::5efe:10.0.0.1]
     [2606:4700::200:5efe:127.0.0.1]
+    kubernetes.default.svc
+    vault.service.consul
+    https://api.default.svc.cluster.local:6443/
+    x.corp
+    router.home
+    x.home.arpa
+    x.private
+    168.63.129.16
+    http://[::ffff:168.63.129.16]/
     http://user@8.8.8.8/
     http://8.8.8.8\\@10.0.0.1/
 """
@@ -130,7 +141,7 @@ def test_private_addresses_are_known_however_they_are_written() -> None:
 
 
 def test_a_word_means_nothing_to_a_shell() -> None:
-    for word in ("report.txt", "a@b.example", "/srv/x-1", "50%", "1=b", "./a=b", "iffy"):
+    for word in ("report.txt", "a@b.example", "/srv/x-1", "50%", "1=b", "./a=b", "iffy", "cdx"):
         assert shell_safe(word), word
     for word in ("", "-rf", "--", "a b", "a;b", "$(x)", "`x`", "a|b", "a>b", "a&", "a\n", "*", "~"):
         assert not shell_safe(word), word
@@ -139,6 +150,10 @@ def test_a_word_means_nothing_to_a_shell() -> None:
     # An assignment, a word of the language, a path to a command (zsh), an option, a job.
     for word in ("PATH=/tmp", "a=b", "a+=b", "a.b=c", "if", "done", "=ls", "+x", "%1"):
         assert not shell_safe(word), word
+    # Commands of the shell itself, and files that programs read for an argument.
+    for word in (".", ":", "eval", "source", "export", "unset", "exec", "cd", "trap", "alias"):
+        assert not shell_safe(word), word
+    assert not shell_safe("@/etc/passwd")
 
 
 READS = r"""
@@ -171,6 +186,10 @@ DOES_MORE = r"""
     select "pg_sleep"(1)
     select pg_catalog.pg_sleep(1)
     select s.count(1)
+    select "COUNT"(*) from t
+    select "Lower"('x')
+    select (t)."Lower" from t
+    select t."Lower" from lower('x') t
     select pg_sleep /* */ (1)
     select * from pg_read_file('/etc/passwd')
     select * from rows from (pg_sleep(1))
@@ -207,6 +226,9 @@ DOES_MORE = r"""
     select b.pg_sleep from a, lateral (select a.c) b, lower('x') b
     table t; table u
     values (lo_import('/etc/passwd'))
+    SELECT 1 /*!INTO OUTFILE '/tmp/x'*/
+    SELECT 1 /*!50000 INTO OUTFILE '/tmp/x'*/
+    SELECT 1 /*M! INTO OUTFILE '/tmp/x'*/
     selec 1
 """
 
@@ -242,8 +264,18 @@ def test_amounts_are_numbers_within_bounds() -> None:
         "٣",
         "1,0",
         "-0.1",
+        "100.000000000000000001",
+        10**400,
+        "1e999999999",
+        "-1e-999999999",
     ):
         assert not max_amount(amount, 100), amount
+    assert not max_amount(9007199254740993, 9007199254740992.0)
+    assert max_amount(9007199254740992, 9007199254740992.0)
+    assert not max_amount("0.3000000000000000055511151231257828", 0.3)
+    assert max_amount("0.3", 0.3)
+    assert max_amount(0.3, 0.3)
+    assert not max_amount(1, float("nan"))
 
 
 @pytest.mark.django_db

@@ -31,6 +31,8 @@ class Chat(ABC):
         self.strangers = 0
         # Answered instead, with these headers.
         self.refusal: tuple[int, dict[str, str]] | None = None
+        # In seconds, as Telegram says it in the body.
+        self.retry_after = 77
         self.url = ""
 
     def take(self, path: str, body: bytes) -> Answer:
@@ -211,7 +213,8 @@ def chat_server(kind: str) -> Iterator[Chat]:
             headers: dict[str, str] = {}
             if chat.refusal:
                 status, headers = chat.refusal
-                answer = b'{"ok": false, "parameters": {"retry_after": 77}}'
+                said = {"ok": False, "parameters": {"retry_after": chat.retry_after}}
+                answer = json.dumps(said).encode()
             else:
                 status, answer = chat.take(self.path, body)
             self.send_response(status)

@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Agent, User
@@ -91,9 +90,3 @@ def reader(person: User, *events: str) -> User:
         events=list(events) or [event for event, _label in CHOICES],
     )
     return person
-
-
-@pytest.fixture
-def as_olga(client: Client, olga: User) -> Client:
-    client.force_login(olga)
-    return client

@@ -48,6 +48,7 @@ def of(call_id: UUID) -> Approval:
     return Approval.objects.for_queue().get(pk=call_id)
 
 
+@pytest.mark.long
 def test_a_decision_after_the_link_of_a_mail_is_joined_to_the_mail(
     alice: User, held: UUID, mailbox: Mailbox
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_decision_after_the_link_of_a_mail_is_joined_to_the_mail(
     assert "acted upon" in as_alice.get(reverse("notifications:notified", args=[held])).text
 
 
+@pytest.mark.long
 def test_a_decision_without_the_link_or_before_it_is_joined_to_nothing(
     alice: User, held: UUID, mailbox: Mailbox
 ) -> None:
@@ -101,6 +103,7 @@ def test_an_act_after_a_link_whose_details_were_forgotten_stops_no_messages(
     assert acted() == []
 
 
+@pytest.mark.long
 def test_of_several_messages_it_is_the_one_that_was_followed_last(
     alice: User, held: UUID, mailbox: Mailbox, telephone: PushDevice, service: PushService
 ) -> None:
@@ -119,6 +122,7 @@ def test_of_several_messages_it_is_the_one_that_was_followed_last(
     assert acted() == [("alice", act, pushed) for act in acts]
 
 
+@pytest.mark.long
 def test_who_acts_by_a_forwarded_mail_is_named_beside_its_recipient(
     alice: User, held: UUID, mailbox: Mailbox
 ) -> None:
@@ -134,6 +138,7 @@ def test_who_acts_by_a_forwarded_mail_is_named_beside_its_recipient(
     assert (joined.actor, said(joined)["person"]) == ("carol", "alice")
 
 
+@pytest.mark.long
 def test_a_mail_on_many_calls_is_joined_to_each_that_is_decided(
     alice: User, scout: Agent, send_mail: Tool, mailbox: Mailbox, cursor: None
 ) -> None:

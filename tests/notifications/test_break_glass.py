@@ -1,6 +1,6 @@
 """Break-glass: one person's passkey lets one call run that a rule holds, past nothing else."""
 
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,26 +14,32 @@ from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import PERMISSIONS, Role
+from accounts.services import create_agent
 from approvals import break_glass, editing, eligibility, freezes, standing_approvals
 from approvals.models import Approval, BreakGlass, Vote
 from approvals.record_checks import unrecorded
 from approvals.standing_approvals import GrantRefused, Terms
 from audit.models import Entry
 from audit.services import SYSTEM
+from calls import pauses
 from calls.models import Call
 from calls.queue.claiming import claim
 from calls.record.states import State
+from notifications import services
+from notifications.break_glass_forms import BreakGlassForm
 from notifications.cursor import read_entries
-from notifications.models import Delivery
+from notifications.models import Delivery, PushDevice
+from notifications.sending import send_due
 from policies.models import Rule
 from policies.services import save_rule
 from policies.thresholds import Threshold
-from registry.models import Tool
+from registry.models import Server, Tool
 from tests.accounts.authenticator import Device
 from tests.approvals.test_quorum import say
 from tests.approvals.test_stepping import passkey
 from tests.console import scenery
 from tests.notifications.conftest import reader
+from tests.notifications.receivers import Mailbox
 
 CFO = (Threshold(source="group:cfo", approve=2),)
 REASON = "The office is on fire, and nobody of the CFOs answers."
@@ -102,10 +108,27 @@ def state(call_id: UUID) -> str:
     return Call.objects.get(pk=call_id).state
 
 
+@pytest.mark.long
+def test_it_is_not_offered_for_a_statement(
+    as_carol: Client, held: UUID, settings: Any, send_mail: Tool
+) -> None:
+    way = reverse("notifications:break_glass", args=[held])
+    card = reverse("approvals:detail", args=[held])
+    assert way in as_carol.get(card).text
+
+    Server.objects.filter(pk=send_mail.server_id).update(argv=settings.STATEMENTS_ARGV)
+
+    assert way not in as_carol.get(card).text
+    assert "It is a statement" in as_carol.get(way, follow=True).text
+
+
+@pytest.mark.long
 def test_one_call_runs_loudly_and_somebody_else_reviews_it(
     as_carol: Client, carol: User, dora: User, device: Device, held: UUID
 ) -> None:
-    shown = as_carol.get(reverse("notifications:break_glass", args=[held])).text
+    way = reverse("notifications:break_glass", args=[held])
+    assert way in as_carol.get(reverse("approvals:detail", args=[held])).text
+    shown = as_carol.get(way).text
     assert "Break the glass with your passkey" in shown
     assert "ceo@example.org" in shown or "subject" in shown
 
@@ -149,6 +172,21 @@ def test_one_call_runs_loudly_and_somebody_else_reviews_it(
     assert Entry.objects.get(action="break_glass.reviewed").details["person"] == "carol"
     assert "The glass was broken." not in as_carol.get(page).text
     assert unrecorded() == []
+
+
+@pytest.mark.long
+def test_neither_a_mute_nor_quiet_hours_keep_it_from_the_second(
+    as_carol: Client, dora: User, device: Device, held: UUID, mailbox: Mailbox
+) -> None:
+    services.set_quiet_hours(dora, time(0), time(23, 59))
+    services.mute(dora, timezone.now() + timedelta(days=1))
+
+    press(as_carol, held, device, dora)
+    read_entries()
+    send_due()
+
+    assert mailbox.recipients == ["dora@example.org"]
+    assert "Break-glass: carol let" in str(mailbox.messages[0]["Subject"])
 
 
 def create(held: UUID, **row: Any) -> BreakGlass:
@@ -200,7 +238,9 @@ def test_never_for_ones_own_agent_even_in_single_person_mode(
 ) -> None:
     own = Agent.objects.create(name="own", owner=carol)
     held = scenery.call(own, send_mail, scenery.MAIL, State.HELD, thresholds=CFO, reason=SILENCE)
+    way = reverse("notifications:break_glass", args=[held])
 
+    assert way not in as_carol.get(reverse("approvals:detail", args=[held])).text
     assert "The agent is yours" in press(as_carol, held, device, dora)
 
     # As in single-person mode, in which nobody is excluded.
@@ -294,6 +334,7 @@ def test_without_a_reason_or_of_something_else_nothing_is_signed(
     assert not BreakGlass.objects.exists()
 
 
+@pytest.mark.long
 def test_what_was_signed_is_what_is_sent_and_said(
     as_carol: Client, dora: User, device: Device, held: UUID
 ) -> None:
@@ -318,6 +359,7 @@ def test_what_was_signed_is_what_is_sent_and_said(
     assert not BreakGlass.objects.exists()
 
 
+@pytest.mark.long
 def test_the_second_is_somebody_else_who_decides_and_can_be_reached(
     as_carol: Client, carol: User, dora: User, bob: User, device: Device, held: UUID
 ) -> None:
@@ -333,6 +375,7 @@ def test_the_second_is_somebody_else_who_decides_and_can_be_reached(
     assert not BreakGlass.objects.exists()
 
 
+@pytest.mark.long
 def test_it_is_for_one_call_and_once(
     as_carol: Client, dora: User, device: Device, held: UUID, scout: Agent, send_mail: Tool
 ) -> None:
@@ -355,6 +398,7 @@ def test_it_is_for_one_call_and_once(
     assert BreakGlass.objects.count() == 1
 
 
+@pytest.mark.long
 def test_no_standing_approval_is_made_from_it(
     as_carol: Client, carol: User, dora: User, device: Device, held: UUID
 ) -> None:
@@ -390,6 +434,30 @@ def test_the_database_refuses_what_the_service_does(
         made.delete()
 
 
+@pytest.mark.parametrize("covers", ["agent", "server", "everything", "pause"])
+def test_the_database_refuses_it_during_an_emergency_stop_or_a_pause(
+    carol: User, alice: User, dora: User, held: UUID, covers: str
+) -> None:
+    call = Call.objects.get(pk=held)
+    if covers == "pause":
+        pauses.begin("Look first.", by=SYSTEM)
+    else:
+        one = {covers: getattr(call, covers)} if covers != "everything" else {}
+        freezes.begin(by=alice, reason="Look first.", **one)
+
+    with pytest.raises(DatabaseError, match="emergency stop or a pause"), transaction.atomic():
+        create(held, person=carol, second=dora, seen_digest=call.call_digest)
+
+
+def test_a_stop_of_another_agent_is_in_nobodys_way(
+    carol: User, alice: User, bob: User, dora: User, held: UUID
+) -> None:
+    freezes.begin(by=alice, reason="Look.", agent=create_agent("other", owner=bob, by=bob))
+
+    digest = Call.objects.get(pk=held).call_digest
+    assert create(held, person=carol, second=dora, seen_digest=digest).pk
+
+
 def second_account_of(person: User) -> User:
     """An approver whom this person let in, and whom nobody else has confirmed."""
     made = reader(scenery.person("second", Role.APPROVER))
@@ -398,6 +466,7 @@ def second_account_of(person: User) -> User:
     return User.objects.get(pk=made.pk)
 
 
+@pytest.mark.long
 def test_a_second_account_of_the_agents_owner_is_neither_told_nor_reviews(
     as_carol: Client, bob: User, dora: User, device: Device, held: UUID
 ) -> None:
@@ -417,6 +486,7 @@ def test_a_second_account_of_the_agents_owner_is_neither_told_nor_reviews(
     assert BreakGlass.objects.unreviewed().exists()
 
 
+@pytest.mark.long
 def test_whoever_edited_the_call_does_not_review_it(
     as_carol: Client, dora: User, device: Device, held: UUID
 ) -> None:
@@ -432,6 +502,7 @@ def test_whoever_edited_the_call_does_not_review_it(
     assert BreakGlass.objects.unreviewed().exists()
 
 
+@pytest.mark.long
 def test_it_no_longer_counts_once_its_person_may_be_the_agents_owner(
     as_carol: Client, bob: User, carol: User, dora: User, device: Device, held: UUID
 ) -> None:
@@ -441,3 +512,22 @@ def test_it_no_longer_counts_once_its_person_may_be_the_agents_owner(
 
     assert claim(held, owner="worker-1") is None
     assert state(held) == State.SUPERSEDED
+
+
+@pytest.mark.parametrize("hosts", [["fcm.googleapis.com"], []])
+def test_a_device_of_a_service_that_is_not_allowed_reaches_nobody(
+    held: UUID, alice: User, settings: Any, hosts: list[str]
+) -> None:
+    settings.PUSH_HOSTS = hosts
+    second = scenery.person("erna", Role.APPROVER)
+    PushDevice.objects.create(
+        person=second,
+        name="x",
+        host="fcm.googleapis.com",
+        sealed_subscription=b"x",
+        fingerprint="f",
+    )
+
+    form = BreakGlassForm(Approval.objects.for_queue().get(pk=held), alice)
+
+    assert (second in form.fields["second"].queryset) == bool(hosts)  # type: ignore[attr-defined]

@@ -212,6 +212,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_calendar_is_refused(kind: str) -> None:
     text, why = HOSTILE[kind]
@@ -237,6 +238,7 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         calendars._read(calendar(), "UTC", timezone.now())
 
 
+@pytest.mark.long
 @given(st.text() | st.binary().map(lambda one: one.decode(errors="replace")))
 @hypothesis_settings(deadline=None)
 def test_every_text_is_read_or_refused(text: str) -> None:
@@ -277,6 +279,7 @@ def actions() -> list[str]:
     return list(found.values_list("action", flat=True))
 
 
+@pytest.mark.long
 def test_whoever_the_calendar_names_is_notified(
     ask: Ask, team: list[User], olga: User, host: CalendarHost
 ) -> None:
@@ -286,6 +289,7 @@ def test_whoever_the_calendar_names_is_notified(
     assert told(ask()) == ["hugo"]
 
 
+@pytest.mark.long
 def test_a_gap_and_a_stranger_ask_the_group(
     ask: Ask, team: list[User], olga: User, host: CalendarHost
 ) -> None:
@@ -346,6 +350,7 @@ def test_of_events_at_one_time_the_last_to_begin_counts(
     assert [one.person for one in shifts] == [olga.pk, alice.pk, None]
 
 
+@pytest.mark.long
 def test_a_calendar_that_fails_leaves_the_last_one_and_operators_are_told(
     alice: User, olga: User, host: CalendarHost, cursor: None
 ) -> None:

@@ -29,11 +29,12 @@ from notifications.cursor import read_entries
 from notifications.deliveries import create_reminders
 from notifications.models import Delivery, Webhook
 from notifications.sending import send_due
+from notifications.services import add_webhook
 from registry.models import Tool
 from tests.console import scenery
 from tests.notifications.chats import CHATS, Chat, Slack, Telegram, chat_server
 from tests.notifications.conftest import reader
-from tests.notifications.receivers import Mailbox, links_to, text_of
+from tests.notifications.receivers import Hook, Mailbox, links_to, text_of
 
 pytestmark = pytest.mark.django_db
 # Teams' own, and that Discord is to say whether it kept the message.
@@ -105,6 +106,7 @@ def read(body: dict[str, Any]) -> str:
     raise AssertionError(body)
 
 
+@pytest.mark.long
 @EVERY
 def test_a_chat_reads_who_asks_for_what_until_when_and_then_who_decided(
     kind: str, webhook: Webhook, chat: Chat, held: UUID, alice: User
@@ -131,6 +133,7 @@ def test_a_chat_reads_who_asks_for_what_until_when_and_then_who_decided(
     assert set(Delivery.objects.values_list("state", flat=True)) == {"sent"}
 
 
+@pytest.mark.long
 @EVERY
 def test_a_reminder_says_until_when_somebody_has_to_decide(
     webhook: Webhook, chat: Chat, held: UUID, monkeypatch: pytest.MonkeyPatch
@@ -156,6 +159,7 @@ def test_a_reminder_says_until_when_somebody_has_to_decide(
     assert set(Delivery.objects.values_list("state", flat=True)) == {"sent"}
 
 
+@pytest.mark.long
 @EVERY
 def test_one_that_expired_is_told_of(webhook: Webhook, chat: Chat, held: UUID) -> None:
     notify()
@@ -167,6 +171,7 @@ def test_one_that_expired_is_told_of(webhook: Webhook, chat: Chat, held: UUID) -
     assert said.startswith("Nobody decided in time: mailer.send_mail for scout expired.")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["slack", "telegram"])
 def test_roles_that_decide_are_told_of_to_administrators_and_chats(
     webhook: Webhook, chat: Chat, bob: User, alice: User, mailbox: Mailbox, cursor: None
@@ -192,6 +197,7 @@ def test_roles_that_decide_are_told_of_to_administrators_and_chats(
     assert all("/people/" in text_of(one) for one in mailbox.messages)
 
 
+@pytest.mark.long
 @EVERY
 def test_what_was_decided_before_it_was_sent_is_not_asked_for(
     webhook: Webhook, chat: Chat, held: UUID, alice: User
@@ -205,6 +211,7 @@ def test_what_was_decided_before_it_was_sent_is_not_asked_for(
     assert Delivery.objects.filter(state="dropped").count() == 1
 
 
+@pytest.mark.long
 @EVERY
 def test_the_test_message_and_the_language_that_was_chosen(
     webhook: Webhook, chat: Chat, held: UUID, as_olga: Client
@@ -220,6 +227,14 @@ def test_the_test_message_and_the_language_that_was_chosen(
     assert "打开并决定" in asked
 
 
+@pytest.mark.parametrize("name", ["add_webhook", "add_slack_app"])
+def test_the_language_of_whoever_adds_a_chat_is_chosen_at_first(as_olga: Client, name: str) -> None:
+    page = as_olga.get(reverse(f"notifications:{name}"), headers={"Accept-Language": "zh-CN"})
+
+    assert '<option value="zh-hans" selected>' in page.text
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("name", HOSTILE)
 @EVERY
 def test_the_name_of_an_agent_is_text_in_every_chat(
@@ -265,7 +280,11 @@ def test_the_longest_message_is_within_the_limits(
         (character * LEAD_MAX)[: LEAD_MAX // len(character.encode("utf-16-le")) * 2], True
     )
     facts = [[MessagePart("Fingerprint, a label: "), value] for _ in range(5)]
-    facts.append([MessagePart("Arguments: "), lead])
+    facts.append([MessagePart("Arguments:")])
+    units = len(character.encode("utf-16-le")) // 2
+    name, share = (MessagePart(character * (most // units), True) for most in (24, 27))
+    facts += [[name, MessagePart(": "), share]] * 6
+    facts.append([MessagePart("14 arguments are not shown")])
     link = f"https://countersign.example.org/message/{UUID(int=0)}/queue/{UUID(int=0)}/"
     headline = [value, MessagePart(" did something to "), value, MessagePart(" for "), value]
     message = ChatMessage(headline, link, "Open and decide", [lead], facts)
@@ -277,6 +296,7 @@ def test_the_longest_message_is_within_the_limits(
     far_end.check(body)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["telegram"])
 def test_telegram_is_answered_in_the_thread_of_the_first_message(
     webhook: Webhook, chat: Chat, held: UUID, alice: User
@@ -291,6 +311,7 @@ def test_telegram_is_answered_in_the_thread_of_the_first_message(
     assert decided["reply_parameters"]["allow_sending_without_reply"] is True
 
 
+@pytest.mark.long
 @EVERY
 def test_an_address_is_on_no_page_in_no_log_entry_or_column(
     kind: str,
@@ -328,6 +349,7 @@ def test_an_address_is_on_no_page_in_no_log_entry_or_column(
     assert "status 403" in Delivery.objects.exclude(error="")[0].error
 
 
+@pytest.mark.long
 @EVERY
 def test_a_far_end_takes_nothing_from_a_caller_that_it_does_not_know(
     kind: str, chat: Chat, as_olga: Client, held: UUID
@@ -366,6 +388,31 @@ def test_too_many_requests_are_waited_out(
     assert len(chat.bodies) == 2
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+        "Mon, 01 Jan 2026 00:00:00 +99999999999999999999",
+        "-9223372036854775808",
+        "9" * 400,
+    ],
+)
+def test_no_answer_of_a_busy_receiver_holds_up_others(
+    webhook: Webhook, chat: Chat, held: UUID, hook: Hook, olga: User, said: str
+) -> None:
+    chat.refusal, chat.retry_after = (429, {"Retry-After": said}), -(2**63)
+    add_webhook(Webhook(name="ledger", url=hook.url), by=olga)
+
+    notify()
+
+    failed = Delivery.objects.get(webhook=webhook)
+    assert (failed.state, failed.attempts) == ("pending", 1)
+    assert "status 429" in failed.error
+    assert Delivery.objects.get(webhook__name="ledger").state == "sent"
+
+
+@pytest.mark.long
 def test_one_given_up_is_sent_again_and_gone_is_given_up_at_once(
     webhook: Webhook, chat: Chat, held: UUID, as_olga: Client
 ) -> None:
@@ -375,11 +422,17 @@ def test_one_given_up_is_sent_again_and_gone_is_given_up_at_once(
     assert dead.state == "dead"
 
     chat.refusal = None
-    as_olga.post(reverse("notifications:send_again", args=[dead.pk]))
+    again = reverse("notifications:send_again", args=[dead.pk])
+    as_olga.post(again)
+    # Pressed twice, and once more when it has arrived.
+    assert "cannot be sent again" in as_olga.post(again, follow=True).text
+    send_due()
+    assert "cannot be sent again" in as_olga.post(again, follow=True).text
     send_due()
 
     assert Delivery.objects.get().state == "sent"
     assert len(chat.bodies) == 1
+    assert Entry.objects.filter(action="notification.sent_again").count() == 1
 
 
 def test_an_address_of_another_installation_does_not_open(
@@ -392,6 +445,7 @@ def test_an_address_of_another_installation_does_not_open(
     assert Delivery.objects.get().error == "Its URL cannot be opened here: change the webhook."
 
 
+@pytest.mark.long
 def test_a_chat_has_no_secret_to_rotate_and_takes_a_new_address(
     webhook: Webhook, chat: Chat, held: UUID, as_olga: Client
 ) -> None:
@@ -429,6 +483,7 @@ def test_a_telegram_address_says_which_bot_and_which_chat(as_olga: Client, path:
     assert not Webhook.objects.exists()
 
 
+@pytest.mark.long
 @EVERY
 def test_private_networks_are_refused_for_chats_too(
     kind: str, as_olga: Client, settings: Any

@@ -1,21 +1,27 @@
 """Delegates are told of delegations, and of their early end."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.utils import timezone, translation
+from pytest_django import DjangoAssertNumQueries
 
-from accounts.models import User
+from accounts.models import Agent, User
 from accounts.roles import Role
 from approvals import delegations
 from approvals.models import Delegation
+from calls.record.states import State
+from notifications import deliveries
 from notifications.cursor import read_entries
 from notifications.mail_body import MailText
 from notifications.mail_texts import compose
 from notifications.models import Delivery, Webhook
 from notifications.outcomes import NotNeeded
+from registry.models import Tool
 from tests.console import scenery
 from tests.notifications.conftest import reader
+from tests.notifications.test_mail import decide
 
 pytestmark = pytest.mark.django_db
 
@@ -25,9 +31,10 @@ def carol(db: None) -> User:
     return reader(scenery.person("carol", Role.APPROVER), "test")
 
 
-def delegate(by: User, to: User) -> Delegation:
-    now = timezone.now()
-    made = Delegation(delegator=by, delegate=to, begins_at=now, ends_at=now + timedelta(days=7))
+def delegate(by: User, to: User, after: timedelta = timedelta(0)) -> Delegation:
+    begins = timezone.now() + after
+    ends = begins + timedelta(days=7)
+    made = Delegation(delegator=by, delegate=to, begins_at=begins, ends_at=ends)
     delegations.make(made)
     return made
 
@@ -59,6 +66,41 @@ def test_a_delegate_is_told_whatever_they_chose(
     assert text.link.endswith("/profile/delegations/")
     with translation.override("zh-hans"):
         assert said("delegation.made").subject == "alice 将您设为受托人"
+
+
+def test_a_delegate_is_notified_once_of_what_is_pending_already(
+    alice: User,
+    scout: Agent,
+    send_mail: Tool,
+    held: UUID,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    reader(alice)
+    other = {**scenery.MAIL, "to": "else@example.org"}
+    decided = scenery.call(scout, send_mail, other, State.HELD)
+    read_entries()
+    carol = reader(scenery.person("carol", Role.APPROVER))
+    decide(decided, alice, approve=False)
+    asked = Delivery.objects.filter(event="approval.needed", person=carol)
+
+    # Each second: one statement and its savepoint, where none began.
+    with django_assert_num_queries(3):
+        assert deliveries.create_for_delegates() == 0
+    delegate(alice, carol, -timedelta(hours=1))
+    assert deliveries.create_for_delegates() == 1
+    assert deliveries.create_for_delegates() == 0
+
+    assert [one.call_id for one in asked] == [held]
+
+
+def test_a_delegation_for_later_notifies_nobody_yet(alice: User, held: UUID) -> None:
+    reader(alice)
+    read_entries()
+    carol = reader(scenery.person("carol", Role.APPROVER))
+
+    delegate(alice, carol, timedelta(hours=1))
+
+    assert deliveries.create_for_delegates() == 0
 
 
 def test_the_other_one_is_told_of_an_early_end(alice: User, carol: User, cursor: None) -> None:

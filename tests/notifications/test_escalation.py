@@ -7,18 +7,22 @@ from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals import delegations
+from approvals import delegations, freezes
 from approvals.models import Approval, Delegation
 from approvals.widening import widen
 from audit.models import Entry
+from calls.freezes import time_stopped
+from calls.models import Call, Freeze
 from calls.record.states import State
-from notifications import deliveries, escalation_policies, mail_texts, services
+from notifications import deliveries, escalation, escalation_policies, mail_texts, services
 from notifications.cursor import read_entries
 from notifications.events import Event
 from notifications.models import Delivery, Escalation, EscalationPolicy, EscalationStep
@@ -27,6 +31,7 @@ from policies.models import Rule
 from policies.services import remove_rule
 from policies.thresholds import Threshold
 from registry.models import Tool
+from tests.approvals.test_quorum import say
 from tests.console import scenery
 from tests.notifications.conftest import reader
 
@@ -95,6 +100,16 @@ class Ask:
         read_entries()
         return made
 
+    def many(self, count: int) -> list[UUID]:
+        """So many calls, whose entries are read together."""
+        asked = (Threshold(source="group:payments"),)
+        mails = [{**scenery.MAIL, "subject": f"Of {count}: {one}"} for one in range(count)]
+        held = [
+            scenery.call(self.scout, self.tool, one, State.HELD, thresholds=asked) for one in mails
+        ]
+        read_entries()
+        return held
+
 
 def delegate(by: User, to: User) -> None:
     now = timezone.now()
@@ -133,6 +148,48 @@ def test_a_round_robin_asks_who_was_asked_longest_ago(
     assert [told(ask()) for _n in range(4)] == [["gina"], ["hugo"], ["ines"], ["gina"]]
 
 
+def test_more_people_cost_no_more_queries(ask: "Ask", team: list[User], olga: User) -> None:
+    policy(olga, (0, TURN, 1))
+    ask()
+    with CaptureQueriesContext(connection) as few:
+        ask()
+    for n in range(12):
+        person = scenery.person(f"more{n}", Role.APPROVER)
+        person.groups.add(Group.objects.get(name="payments"))
+        reader(person)
+
+    with CaptureQueriesContext(connection) as many:
+        ask()
+
+    assert len(many) == len(few)
+
+
+def test_the_messages_of_a_month_are_not_read_for_the_next_one(
+    ask: "Ask", team: list[User], olga: User
+) -> None:
+    policy(olga, (0, TURN, 1))
+    month = timezone.now() - timedelta(days=15)
+    sent = {"event": "approval.needed", "channel": "email", "state": "sent", "created_at": month}
+    Delivery.objects.bulk_create(
+        Delivery(entry_id=-n, person=team[n % 3], next_at=month, **sent) for n in range(3000)
+    )
+    with CaptureQueriesContext(connection) as captured, connection.cursor() as cursor:
+        cursor.execute("ANALYZE notifications_delivery")
+        assert told(ask()) == ["gina"]
+        reads = [one["sql"] for one in captured if "= 'approval.needed'" in one["sql"]]
+        plans = [plan(cursor, one) for one in reads if "call_id" not in one]
+
+    assert len(plans) == 3
+    for one in plans:
+        assert "notifications_asked" in one
+        assert "Seq Scan on notifications_delivery" not in one
+
+
+def plan(cursor: Any, query: str) -> str:
+    cursor.execute(f"EXPLAIN (COSTS OFF) {query}")
+    return "\n".join(line for (line,) in cursor.fetchall())
+
+
 def test_steps_follow_after_their_minutes_and_each_person_is_told_once(
     ask: "Ask", team: list[User], olga: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +207,72 @@ def test_steps_follow_after_their_minutes_and_each_person_is_told_once(
     assert told(call) == ["gina", "hugo", "ines"]
     assert look() == 0
     assert not Escalation.objects.exists()
+
+
+def test_during_an_emergency_stop_no_step_follows_and_after_it_later(
+    ask: "Ask", team: list[User], olga: User, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy(olga, (0, TURN, 1), (5, ALL, None))
+    call = ask()
+    stop = freezes.begin(by=alice, reason="Something is wrong.")
+    pass_minutes(6)
+    assert look() == 0
+    freezes.end(stop, by=olga, why="It is well again.")
+    stop.refresh_from_db()
+
+    look()
+
+    assert told(call) == ["gina"]
+    entry = Entry.objects.get(pk=Escalation.objects.get().entry_id)
+    assert stop.ended_at is not None
+    stopped_for = stop.ended_at - stop.began_at
+    assert Escalation.objects.get().next_at == entry.at + timedelta(minutes=5) + stopped_for
+    pass_minutes(6)
+    later = timezone.now() + timedelta(minutes=6)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    look()
+    assert told(call) == ["gina", "hugo", "ines"]
+    assert not Escalation.objects.exists()
+
+
+def test_after_an_emergency_stop_too_whoever_is_next_is_asked_at_once_for_who_cannot_be(
+    ask: "Ask", team: list[User], olga: User, alice: User
+) -> None:
+    policy(olga, (0, TURN, 1), (30, ALL, None))
+    call = ask()
+    stop = freezes.begin(by=alice, reason="Something is wrong.")
+    assert escalation.hurry(call)
+    assert look() == 0
+    freezes.end(stop, by=olga, why="It is well again.")
+
+    look()
+
+    assert told(call) == ["gina", "hugo", "ines"]
+
+
+def test_stops_that_overlap_count_once_and_those_of_others_not(
+    ask: "Ask", team: list[User], olga: User, alice: User, send_mail: Tool
+) -> None:
+    call = Call.objects.get(pk=ask())
+    other = Agent.objects.create(name="other", owner=olga)
+    at = timezone.now()
+    for begin, end, of in (
+        (-5, 2, {"agent": call.agent}),
+        (1, 4, {"server": send_mail.server}),
+        (2, 3, {}),
+        (0, 60, {"agent": other}),
+        (6, 7, {}),
+    ):
+        Freeze.objects.create(
+            **of,
+            by=alice,
+            reason="Something is wrong.",
+            ended_by=olga,
+            began_at=at + timedelta(minutes=begin),
+            ended_at=at + timedelta(minutes=end),
+        )
+
+    assert time_stopped(call, at, at + timedelta(minutes=10)) == timedelta(minutes=5)
 
 
 @pytest.fixture
@@ -233,6 +356,7 @@ def test_whom_a_rule_lets_decide_later_is_told_then(
     assert told(held) == ["gina", "hugo", "ines", "lena"]
 
 
+@pytest.mark.long
 def test_their_own_policy_says_who_of_them_first(
     widened: Callable[[], UUID], team: list[User], lead: User, olga: User
 ) -> None:
@@ -250,6 +374,7 @@ def test_their_own_policy_says_who_of_them_first(
     assert told(held) == ["gina", "hugo", "ines", "lena", "lotte"]
 
 
+@pytest.mark.long
 def test_their_mail_says_why_they_are_asked(
     widened: Callable[[], UUID], team: list[User], lead: User
 ) -> None:
@@ -273,6 +398,7 @@ def test_a_step_alone_lets_nobody_decide(
     assert told(widened()) == ["gina", "hugo", "ines"]
 
 
+@pytest.mark.long
 def test_who_could_decide_instead_is_asked_first(
     ask: "Ask", team: list[User], lead: User, olga: User, large: Rule
 ) -> None:
@@ -306,6 +432,7 @@ def test_a_rules_policy_goes_with_the_rule(
     assert told(held) == ["gina", "hugo", "ines"]
 
 
+@pytest.mark.long
 def test_escalation_never_asks_who_may_not_decide(
     ask: "Ask", team: list[User], lead: User, olga: User
 ) -> None:
@@ -351,6 +478,59 @@ def test_a_delegate_who_wants_no_messages_takes_nobodys_place(
     entry = Entry.objects.get(call_id=held, seq=1)
     reminded = Audience().readers(entry, Event.APPROVAL_REMINDER)
     assert [one.person.username for one in reminded] == ["gina", "hugo", "ines"]
+
+
+@pytest.mark.long
+def test_a_delegate_has_one_turn_for_both(ask: "Ask", team: list[User], olga: User) -> None:
+    gina, hugo, _ines = team
+    policy(olga, (0, TURN, 1), (5, TURN, 1))
+    delegate(gina, hugo)
+
+    calls = [ask() for _ in range(4)]
+    assert [told(call) for call in calls] == [["hugo"], ["ines"]] * 2
+
+    pass_minutes(5)
+    look()
+    assert [told(call) for call in calls] == [["hugo", "ines"]] * 4
+
+
+def test_where_two_have_to_approve_a_last_step_that_reaches_one_reaches_all(
+    ask: "Ask", team: list[User], olga: User
+) -> None:
+    two = (Threshold(source="group:payments", approve=2),)
+    policy(olga, (0, TURN, 1))
+    assert told(ask(thresholds=two)) == ["gina", "hugo", "ines"]
+    assert len(told(ask())) == 1
+
+
+def test_a_step_follows_where_two_have_to_approve_and_counts_the_vote_that_is_there(
+    ask: "Ask", team: list[User], olga: User
+) -> None:
+    policy(olga, (0, TURN, 1), (5, TURN, 1))
+    first, second = (
+        ask(thresholds=(Threshold(source="group:payments", approve=count),)) for count in (2, 3)
+    )
+    assert (told(first), told(second)) == (["gina"], ["hugo"])
+    say(first, team[0])
+
+    pass_minutes(5)
+    look()
+
+    assert len(told(first)) == 2
+    assert told(second) == ["gina", "hugo", "ines"]
+
+
+def test_calls_that_are_read_together_are_taken_in_turn(
+    ask: "Ask", team: list[User], olga: User
+) -> None:
+    policy(olga, (0, TURN, 1))
+
+    with CaptureQueriesContext(connection) as asked:
+        calls = ask.many(3)
+
+    assert [told(call) for call in calls] == [["gina"], ["hugo"], ["ines"]]
+    turns = 'FROM "notifications_delivery" U0 WHERE (U0."event"'
+    assert len([one for one in asked if turns in one["sql"]]) == 1
 
 
 def test_a_step_that_reaches_a_delegate_waits_for_the_next(
@@ -440,7 +620,7 @@ def test_the_card_says_who_was_notified_when_and_when_the_next_are(
 
     assert "<html" in page
     assert "<html" not in part
-    for said in ("gina", "E-mail · Queued", "Next step of the escalation policy:"):
+    for said in ("gina", "E-mail&nbsp;· Queued", "Next step of the escalation policy:"):
         assert said in page
         assert said in part
     assert "hugo" not in part
@@ -460,6 +640,7 @@ def form(*steps: tuple[str, str], group: str = "") -> dict[str, str]:
     return given
 
 
+@pytest.mark.long
 def test_an_administrator_makes_changes_and_removes_one(client: Client, ada: User) -> None:
     leads = Group.objects.create(name="leads")
     client.force_login(ada)
@@ -468,7 +649,7 @@ def test_an_administrator_makes_changes_and_removes_one(client: Client, ada: Use
 
     page = client.post(address, form(("0", "turn:2"), ("15", f"group:{leads.pk}")), follow=True)
 
-    assert "at once: 2 people in turn · after 15 min: Group: leads" in page.text
+    assert "at once: 2 people in turn&nbsp;· after 15 min: Group: leads" in page.text
     made = EscalationPolicy.objects.get()
     edit = reverse("notifications:edit_escalation", args=[made.pk])
     page = client.get(edit)
@@ -519,6 +700,7 @@ def test_what_is_wrong_is_said(
     assert not EscalationPolicy.objects.exists()
 
 
+@pytest.mark.long
 def test_a_policy_of_one_rule_is_made_from_the_rules_page(
     client: Client, ada: User, large: Rule
 ) -> None:
@@ -566,7 +748,9 @@ def test_only_administrators_change_them(
             address = reverse(f"notifications:{name}", args=[made.pk])
             assert client.post(address).status_code == 403
     client.force_login(ada)
-    assert client.get(reverse("notifications:remove_escalation", args=[made.pk])).status_code == 405
+    page = client.get(reverse("notifications:remove_escalation", args=[made.pk])).text
+    assert "Everybody who may decide on such a call is then notified at once" in page
+    assert "at once: " in page
     assert Approval.objects.count() == 0
     assert EscalationPolicy.objects.exists()
 
@@ -593,6 +777,7 @@ def test_a_policy_stays_with_its_rule_whose_effect_changed(
     assert made.rule_id == large.pk
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_second_policy_of_one_rule_is_not_saved_in_silence(
     client: Client,

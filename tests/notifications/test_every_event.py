@@ -169,6 +169,7 @@ class Case(NamedTuple):
 
 
 CALL = "CALL"
+REACHED = "Limit “Mail” is reached: 60 calls per minute."
 CARD = f"/queue/{CALL}/"
 ASKS = "Approval needed: mailer.send_mail for scout"
 OF_CALL = {"agent": "scout", "tool": "mailer.send_mail"}
@@ -181,7 +182,8 @@ TO_ALL = {
         _reminder, f"Re: {ASKS}", ("about to expire", "mailer.send_mail"), CARD, OF_CALL
     ),
     Event.APPROVAL_DECIDED: Case(
-        _decided, f"Re: {ASKS}", ("alice", "Not today."), CARD, {**OF_CALL, "state": "denied"}
+        _decided, f"Re: {ASKS}", ("alice denied mailer.send_mail for scout.", "Not today."), CARD,
+        {**OF_CALL, "state": "denied"},
     ),
     Event.APPROVAL_EXPIRED: Case(
         _expired, f"Re: {ASKS}", ("mailer.send_mail",), CARD, {**OF_CALL, "state": "expired"}
@@ -219,11 +221,13 @@ TO_ALL = {
         {"schedule": "Night shift"},
     ),
     Event.STOP_BEGAN: Case(
-        _stop, "Emergency stop began", ("alice", "scout", "Look at scout first."),
+        _stop, "Emergency stop began",
+        ("alice began an emergency stop: until it ends, no call of scout", "Look at scout first."),
         "/emergency-stops/", {"agent": "scout", "reason": "Look at scout first."},
     ),
     Event.STOP_ENDED: Case(
-        _stop_ended, "Emergency stop ended", ("ada", "Looked at."), "/emergency-stops/",
+        _stop_ended, "Emergency stop ended",
+        ("ada ended the emergency stop of the agent scout.", "Looked at."), "/emergency-stops/",
         {"reason": "Looked at."},
     ),
     Event.ROLE_CHANGED: Case(
@@ -237,10 +241,10 @@ TO_ALL = {
     ),
     Event.LIMIT_REACHED: Case(
         lambda _scene: record(
-            "limit.reached", actor=SYSTEM, reason="60 a minute.", limit="Mail", counted="scout"
+            "limit.reached", actor=SYSTEM, reason=REACHED, limit="Mail", counted="scout"
         ),
-        "Limit reached: Mail", ("Mail", "60 a minute.", "scout"), "/limits/",
-        {"limit": "Mail", "reason": "60 a minute."},
+        "Limit reached: Mail", ("Mail", REACHED, "scout"), "/limits/",
+        {"limit": "Mail", "reason": REACHED},
     ),
     Event.AGENT_UNUSUAL: Case(
         _unusual, "Unusual use: scout", ("Its last 5 calls were blocked or denied.",),
@@ -290,6 +294,17 @@ TO_PEOPLE = {
         "alice ended a delegation early", ("alice",), "/profile/delegations/",
     ),
 }  # fmt: skip
+# Reasons that these tests give, as people and servers do.
+FOREIGN = (
+    "Not today.",
+    "Its worker ended.",
+    "As a test.",
+    "It is no valid calendar.",
+    "Look at scout first.",
+    "Entry 7 was changed.",
+    "The disk is full.",
+    test_break_glass.REASON,
+)
 # tests/notifications/test_password_reset.py: to one mailbox, and nowhere else.
 ELSEWHERE = {Event.PASSWORD_RESET, Event.TEST}
 
@@ -337,6 +352,15 @@ def scene(
     return Scene(scout, send_mail, ada, alice)
 
 
+@pytest.fixture
+def mei(scene: Scene) -> User:
+    """Is told of all by mail, in Chinese."""
+    roles = (Role.ADMINISTRATOR, Role.OPERATOR, Role.APPROVER, Role.AUDITOR)
+    mei = reader(scenery.person("mei", *roles))
+    User.objects.filter(pk=mei.pk).update(language="zh-hans")
+    return mei
+
+
 def told(event: Event) -> list[tuple[str, str]]:
     notify()
     due_now()
@@ -362,6 +386,16 @@ def check_mail(case: Case, mailbox: Mailbox) -> None:
         assert [word for word in case.words if word not in said] == []
         assert links_to(address(case), said) or "/workload/?week=" in said
         assert "ana@example.org" not in said
+
+
+def check_chinese(mailbox: Mailbox) -> None:
+    """Nothing of ours is left in English: three words in a row are somebody's own."""
+    *_before, mail = [one for one in mailbox.messages if one["To"] == "mei@example.org"]
+    assert re.search("[\u4e00-\u9fff]", str(mail["Subject"]))
+    words = re.sub(r"https?://\S+", "", text_of(mail))
+    for foreign in FOREIGN:
+        words = words.replace(foreign, "")
+    assert re.findall(r"[A-Za-z]+(?:[ ,]+[A-Za-z]+){2,}", words) == []
 
 
 def check_push(event: Event, case: Case, service: PushService, ada: User) -> None:
@@ -394,19 +428,22 @@ def check_slack(event: Event, case: Case, slack: SlackServer) -> None:
     assert links_to(address(case), slack.buttons(message)["open"]["url"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("event", TO_ALL, ids=str)
 def test_it_reaches_every_channel_with_what_it_is_about(
-    event: Event, scene: Scene, mailbox: Mailbox, hook: Hook, chats: dict[str, Chat],
+    event: Event, scene: Scene, mei: User, mailbox: Mailbox, hook: Hook, chats: dict[str, Chat],
     slack: SlackServer, service: PushService, settings: Any,
 ) -> None:  # fmt: skip
     case = TO_ALL[event]
     case.cause(scene)
+    mailbox.messages.clear()
 
     assert told(event) == sorted(
-        (name, "sent") for name in ("email", "push", "ledger", "approvals", *CHATS)
+        (name, "sent") for name in ("email", "email", "push", "ledger", "approvals", *CHATS)
     )
 
     check_mail(case, mailbox)
+    check_chinese(mailbox)
     check_push(event, case, service, scene.ada)
     check_webhook(event, case, hook, settings)
     check_slack(event, case, slack)
@@ -415,6 +452,7 @@ def test_it_reaches_every_channel_with_what_it_is_about(
         check_chat(case, chat.bodies[-1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("event", TO_PEOPLE, ids=str)
 def test_it_reaches_its_reader_and_no_room(
     event: Event, scene: Scene, mailbox: Mailbox, hook: Hook, chats: dict[str, Chat],

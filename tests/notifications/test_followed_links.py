@@ -90,6 +90,7 @@ def test_a_forwarded_mail_acts_for_nobody_and_is_noted_once_a_person(
     assert "link followed by 2 other users" in people
 
 
+@pytest.mark.long
 def test_a_scanner_decides_nothing_and_cannot_flood_the_record(
     alice: User, held: UUID, mailbox: Mailbox
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_scanner_decides_nothing_and_cannot_flood_the_record(
     assert noted("opened") == [("alice", "alice")]
 
 
+@pytest.mark.long
 @EVERY
 def test_who_followed_the_link_of_a_chat_is_noted_once_a_person(
     kind: str, held: UUID, alice: User, as_olga: Client, settings: Any

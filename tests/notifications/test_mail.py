@@ -1,6 +1,7 @@
 """Mail on events: who gets it, in which words, and what becomes of it where the server fails."""
 
 import re
+import traceback
 from datetime import timedelta
 from email.message import EmailMessage
 from typing import Any
@@ -18,16 +19,19 @@ from accounts.roles import Role
 from approvals import freezes
 from approvals.models import Approval, Vote
 from approvals.services import expire, vote
+from audit.models import Entry
 from audit.services import SYSTEM, record
 from calls.record.states import State
 from calls.record.transitions import Move, move_now
-from config.mail import BadEmailUrl, mail_server
+from config.mail import BadEmailSender, BadEmailUrl, mail_server, sender
 from core.ids import uuid7
-from notifications import deliveries
+from notifications import deliveries, services, sweeping
 from notifications.cursor import read_entries
-from notifications.deliveries import ATTEMPTS_MAX, create_reminders
+from notifications.deliveries import ATTEMPTS_MAX, DIGEST_ABOVE, create_reminders
 from notifications.models import Delivery, MailRecipient, Webhook
 from notifications.sending import send_due
+from notifications.sweeping import NotificationSweep
+from policies.thresholds import Threshold
 from registry.models import Tool
 from tests.accounts.test_factor_resets import code_of, has_codes
 from tests.console import scenery
@@ -89,6 +93,7 @@ def link_in(message: EmailMessage) -> str:
     return found[1]
 
 
+@pytest.mark.long
 def test_it_is_noted_who_followed_the_link_and_voted(
     alice: User, bob: User, held: UUID, mailbox: Mailbox
 ) -> None:
@@ -190,6 +195,9 @@ def test_who_does_not_want_or_may_not_have_it_gets_none(
 
     assert mailbox.messages == []
     assert Delivery.objects.get().state == Delivery.State.DROPPED
+    entry = Entry.objects.get(action="notification.dropped")
+    assert (entry.call_id, (entry.details or {})["person"]) == (held, "alice")
+    assert entry.reason
 
 
 def test_nobody_is_asked_for_what_was_decided_meanwhile(
@@ -233,6 +241,29 @@ def test_a_pending_call_is_reminded_of_once_and_its_expiry_is_told(
     assert len({one["In-Reply-To"] for one in mailbox.messages}) == 1
 
 
+def test_calls_of_which_nobody_is_reminded_hold_up_no_reminder(
+    alice: User, scout: Agent, send_mail: Tool, cursor: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliveries, "REMIND_SHARE", 1.1)
+    monkeypatch.setattr(deliveries, "REMIND_MOST", 1)
+    monkeypatch.setattr(sweeping, "REMIND_EVERY_S", 0)
+    reader(alice)
+    of_nobody = (Threshold(source="group:nobody"),)
+    scenery.call(scout, send_mail, scenery.MAIL, State.HELD, thresholds=of_nobody)
+    later = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "Two"}, State.HELD)
+    soon = timezone.now() + timedelta(minutes=5)
+    Approval.objects.exclude(pk=later).update(decide_by=soon)
+    Approval.objects.filter(pk=later).update(decide_by=soon + timedelta(minutes=1))
+    sweep = NotificationSweep()
+
+    for _look in range(2):
+        sweep.look()
+
+    reminders = Delivery.objects.filter(event="approval.reminder")
+    assert list(reminders.values_list("call_id", flat=True)) == [later]
+
+
+@pytest.mark.long
 def test_who_was_asked_and_whose_agent_it_is_hear_of_the_decision_but_not_who_decided(
     alice: User, bob: User, held: UUID, mailbox: Mailbox
 ) -> None:
@@ -249,6 +280,23 @@ def test_who_was_asked_and_whose_agent_it_is_hear_of_the_decision_but_not_who_de
     assert "Denied by alice." in text_of(mailbox.messages[-1])
 
 
+def test_who_may_decide_nothing_any_more_hears_of_no_decision(
+    alice: User, bob: User, held: UUID, mailbox: Mailbox
+) -> None:
+    carol = scenery.person("carol", "Approver")  # type: ignore[arg-type]
+    for person in (bob, carol):
+        reader(person)
+    notify()
+    mailbox.recipients.clear()
+    carol.groups.clear()
+
+    decide(held, alice, approve=False)
+    notify()
+
+    assert mailbox.recipients == ["bob@example.org"], "the agent's owner alone"
+
+
+@pytest.mark.long
 def test_operators_hear_of_servers_definitions_stops_and_unknown_outcomes(
     alice: User, olga: User, send_mail: Tool, scout: Agent, cursor: None, mailbox: Mailbox
 ) -> None:
@@ -295,6 +343,27 @@ def hold_many(scout: Agent, tool: Tool, count: int) -> list[UUID]:
     return [scenery.call(scout, tool, one, State.HELD) for one in mails]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("left", [0, 1])
+def test_the_last_of_several_calls_to_be_pending_has_its_own_mail(
+    alice: User, scout: Agent, send_mail: Tool, cursor: None, mailbox: Mailbox, left: int
+) -> None:
+    reader(alice)
+    calls = hold_many(scout, send_mail, 2)
+    read_entries()
+    decide(calls[1 - left], scenery.person("carol", Role.APPROVER))
+    send_due()
+
+    (message,) = mailbox.messages
+    delivery = Delivery.objects.get(call_id=calls[left], event="approval.needed")
+    assert message["Subject"].startswith("Approval needed: mailer.send_mail for scout (")
+    assert "More calls became pending" not in text_of(message)
+    assert str(calls[left]) in message["References"]
+    assert str(delivery.pk) in message["Message-ID"]
+    assert delivery.state == Delivery.State.SENT
+
+
+@pytest.mark.long
 def test_many_pending_calls_are_one_mail_after_the_first(
     alice: User, scout: Agent, send_mail: Tool, cursor: None, mailbox: Mailbox
 ) -> None:
@@ -325,6 +394,23 @@ def test_many_pending_calls_are_one_mail_after_the_first(
     assert Delivery.objects.filter(event="approval.needed", state="sent").count() == 9
 
 
+@pytest.mark.long
+def test_a_mail_on_many_waits_for_a_short_part_of_the_time_to_decide(
+    alice: User, scout: Agent, send_mail: Tool, cursor: None, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    hold_many(scout, send_mail, DIGEST_ABOVE)
+    notify()
+    urgent = scenery.call(scout, send_mail, scenery.MAIL, State.HELD, decide_within_s=60)
+    read_entries()
+
+    waiting = Delivery.objects.get(call_id=urgent)
+    asked = Approval.objects.get(pk=urgent)
+    assert waiting.state == Delivery.State.PENDING
+    assert timezone.now() < waiting.next_at < asked.decide_by - timedelta(seconds=40)
+
+
+@pytest.mark.long
 def test_a_mail_on_many_that_fails_loses_none(
     alice: User, scout: Agent, send_mail: Tool, cursor: None, mailbox: Mailbox
 ) -> None:
@@ -343,6 +429,22 @@ def test_a_mail_on_many_that_fails_loses_none(
     assert set(Delivery.objects.values_list("state", flat=True)) == {"sent"}
 
 
+def test_one_whose_entry_is_detached_is_dropped_and_holds_up_no_others(
+    alice: User, held: UUID, scout: Agent, send_mail: Tool, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    read_entries()
+    Delivery.objects.update(entry_id=2**40)
+    scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "Two"}, State.HELD)
+    read_entries()
+
+    send_due()
+
+    assert Delivery.objects.get(entry_id=2**40).state == "dropped"
+    assert len(mailbox.messages) == 1
+
+
+@pytest.mark.long
 def test_a_mail_server_that_fails_is_tried_again_and_given_up_in_the_end(
     alice: User, held: UUID, mailbox: Mailbox
 ) -> None:
@@ -385,6 +487,7 @@ def test_an_address_that_is_refused_for_good_is_given_up_at_once(
     assert "\u202e" not in given_up.error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", ["5.7.1", "5.1.8", "5.7.60"])
 def test_a_sender_that_is_rejected_loses_no_message(
     alice: User, held: UUID, mailbox: Mailbox, status: str
@@ -466,9 +569,76 @@ def test_the_url_of_a_mail_server_says_how_to_reach_it() -> None:
     assert (server.use_tls, server.use_ssl) == (True, False)
     assert mail_server("smtps://mail.example.org:4650").port == 4650
     assert mail_server("smtps://mail.example.org").use_ssl
-    with pytest.raises(BadEmailUrl) as refused:
-        mail_server("http://me:secret@mail.example.org")
-    assert "secret" not in str(refused.value)
+    assert mail_server("smtp://mail.example.org/").port == 25
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:secret@mail.example.org",
+        "smtp+tls://AKIAX:secret/half@mail.example.org:587",
+        "smtp+tls://AKIAX:25/secret@mail.example.org:587",
+        "smtp+tls://AKIAX:secret#half@mail.example.org",
+        "smtp+tls://AKIAX:25?secret@mail.example.org",
+        "smtp://me:secret@mail.example.org:99999",
+        "smtp://me:secret@[mail",
+    ],
+)
+def test_the_url_of_a_mail_server_that_cannot_be_used_is_said_without_its_password(
+    url: str,
+) -> None:
+    with pytest.raises(BadEmailUrl, match=r"EMAIL_URL must be .* %2F") as refused:
+        mail_server(url)
+
+    assert "secret" not in "".join(traceback.format_exception(refused.value, chain=True))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "countersign@example.org",
+        "Countersign <countersign@localhost>",
+        "Example Inc. <c@example.org>",
+        '"Example, Inc." <c@example.org>',
+        "例子公司 <c@例子.公司>",
+    ],
+)
+def test_a_sender_that_is_one_address_is_taken_and_sends(
+    given: str, alice: User, mailbox: Mailbox, settings: Any
+) -> None:
+    settings.DEFAULT_FROM_EMAIL = sender(given)
+
+    services.send_confirmation(services.set_mail(alice, "alice@example.org", []))
+
+    assert len(mailbox.messages) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "Example, Inc. <c@example.org>",
+        "a@b@c",
+        "Countersign <>",
+        "Countersign",
+        "Bob <bob",
+        "Countersign countersign@example.org",
+        "Countersign\n<c@example.org>",
+        "Team: c@example.org;",
+    ],
+)
+def test_a_sender_that_is_no_address_is_said_at_the_start_and_on_pages(
+    given: str, alice: User, mailbox: Mailbox, settings: Any, client: Client
+) -> None:
+    with pytest.raises(BadEmailSender, match="COUNTERSIGN_EMAIL_FROM is not one address"):
+        sender(given)
+
+    # Should one get through all the same.
+    settings.DEFAULT_FROM_EMAIL = given
+    client.force_login(alice)
+    there, chosen = reverse("notifications:profile"), {"address": "alice@example.org", "events": []}
+    page = client.post(there, chosen, follow=True)
+    assert page.status_code == 200
+    assert mailbox.messages or "could not be written for this sender" in page.text
 
 
 def test_a_used_recovery_code_is_mailed_to_its_person_alone(
@@ -548,3 +718,28 @@ def remove_factors(person: User, by: User) -> None:
     asked = factor_resets.pending(person)
     given = {"reason": "Telephone lost.", "code": code_of(by), "asked": asked.pk if asked else ""}
     assert client.post(there, given).status_code == 302
+
+
+def test_a_mail_during_an_emergency_stop_says_that_nothing_can_be_approved(
+    alice: User, olga: User, held: UUID, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    stop = freezes.begin(by=olga, reason="Something is wrong.")
+
+    notify()
+
+    asked = mailbox.messages[0]
+    for kind in ("plain", "html"):
+        said = " ".join(text_of(asked, kind).split())
+        assert "An emergency stop is in force: nothing can be approved until it ends." in said
+        assert "Decide by" not in said
+        assert "Open the call" in said
+        assert "Open and decide" not in said
+    freezes.end(stop, by=scenery.person("otto", Role.OPERATOR), why="It is well again.")
+    Delivery.objects.filter(event="approval.needed").update(
+        state="pending", attempts=0, next_at=timezone.now() - timedelta(seconds=1)
+    )
+    notify()
+    (again,) = [one for one in mailbox.messages[1:] if "Approval needed" in str(one["Subject"])]
+    assert "Decide by" in text_of(again, "plain")
+    assert "emergency stop" not in text_of(again, "plain")

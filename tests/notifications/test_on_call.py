@@ -20,6 +20,7 @@ from notifications import escalation_policies, schedules, services
 from notifications.models import (
     EscalationPolicy,
     EscalationStep,
+    MailRecipient,
     OnCallOverride,
     OnCallSchedule,
 )
@@ -220,6 +221,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.long
 def test_an_administrator_keeps_a_schedule(client: Client, ada: User, alice: User) -> None:
     scenery.person("carol", Role.APPROVER)
     client.force_login(ada)
@@ -252,7 +254,12 @@ def test_an_administrator_keeps_a_schedule(client: Client, ada: User, alice: Use
     assert shown.count(" and later</span>") == 1
     client.force_login(ada)
     client.post(reverse("notifications:remove_override", args=[override.pk]))
-    client.post(reverse("notifications:remove_schedule", args=[made.pk]))
+    remove = reverse("notifications:remove_schedule", args=[made.pk])
+    asked = client.get(remove).text
+    assert "Its shifts and overrides are removed with it." in asked
+    assert "<dd>carol</dd>" in asked
+    assert OnCallSchedule.objects.exists()
+    client.post(remove)
 
     assert not OnCallSchedule.objects.exists()
     recorded = Entry.objects.filter(action__startswith="on_call").order_by("id")
@@ -297,6 +304,7 @@ def test_what_is_wrong_is_said(
         ("2099-01-02T10:00", "2099-01-02T10:00", "It must end after it begins."),
         ("2020-01-01T10:00", "2020-01-01T11:00", "It must end in the future"),
         ("2026-01-01T10:00", "2099-01-01T11:00", "It must end in the future"),
+        ("9999-12-01T10:00", "9999-12-31T23:59", "It must begin within a year."),
     ],
 )
 def test_an_impossible_override_is_refused(
@@ -312,6 +320,7 @@ def test_an_impossible_override_is_refused(
     assert not OnCallOverride.objects.exists()
 
 
+@pytest.mark.long
 def test_a_schedule_in_use_is_not_removed_and_others_change_none(
     client: Client, ada: User, alice: User, olga: User
 ) -> None:
@@ -328,10 +337,32 @@ def test_a_schedule_in_use_is_not_removed_and_others_change_none(
     client.force_login(scenery.person("vera", Role.VIEWER))
     assert client.get(reverse("notifications:schedules")).status_code == 403
     client.force_login(ada)
-    assert client.get(remove).status_code == 405
+    assert client.get(remove).status_code == 200
 
     page = client.post(remove, follow=True)
 
     assert "A step of an escalation policy uses this schedule." in page.text
     assert OnCallSchedule.objects.exists()
     assert "On call: primary" in client.get(reverse("notifications:webhooks")).text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["disabled", "no right", "no address", "well"])
+@pytest.mark.django_db
+def test_the_page_marks_whom_no_call_reaches(
+    client: Client, team: list[User], olga: User, how: str
+) -> None:
+    of = schedule(olga, [team[1]])
+    if how == "disabled":
+        User.objects.filter(pk=team[1].pk).update(is_active=False)
+    elif how == "no right":
+        team[1].groups.clear()
+    elif how == "no address":
+        MailRecipient.objects.filter(person=team[1]).delete()
+    client.force_login(scenery.person("ada", Role.ADMINISTRATOR))
+
+    for page in (
+        reverse("notifications:schedules"),
+        reverse("notifications:schedule", args=[of.pk]),
+    ):
+        assert ("cannot decide or be notified" in client.get(page).text) == (how != "well")

@@ -6,20 +6,26 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from accounts.models import Agent, AgentToken, User
+from accounts import custom_roles, service_accounts
+from accounts.custom_roles import RoleTerms
+from accounts.models import Agent, AgentToken, ServiceToken, User
 from accounts.roles import Role
-from accounts.services import issue_token
-from approvals.models import Approval
-from approvals.services import vote
+from accounts.services import issue_token, rotate_token, set_groups
+from approvals import workload
+from approvals.models import Approval, CardView
+from approvals.services import expire, vote
 from audit.models import Entry
 from audit.services import SYSTEM, record
+from calls.record.states import State
+from calls.record.transitions import Move, move_now
 from config import host
-from notifications import expiring_tokens, workload_mails
+from notifications import expiring_tokens, weekly_workload, workload_mails
 from notifications.cursor import read_entries
 from notifications.events import CHOICES, WEBHOOK_CHOICES, Event
 from notifications.mails import spoken_to
@@ -27,9 +33,12 @@ from notifications.models import Delivery, Webhook
 from notifications.sending import send_due
 from notifications.slack_forms import SlackAppForm
 from notifications.tasks import tell_workload
+from policies.models import Effect, Rule
+from policies.services import save_rule
+from registry.models import Server, Tool
 from tests.console import scenery
 from tests.notifications.conftest import reader
-from tests.notifications.receivers import Mailbox, links_to, text_of
+from tests.notifications.receivers import Hook, Mailbox, links_to, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -48,6 +57,73 @@ def expiring(agent: Agent, *, days: float, of_days: int = 90) -> AgentToken:
     )
     token.refresh_from_db()
     return token
+
+
+@pytest.mark.parametrize("days", [5, 60])
+def test_a_token_that_was_rotated_is_not_told_of(
+    scout: Agent, olga: User, cursor: None, mailbox: Mailbox, days: int
+) -> None:
+    reader(olga)
+    token = expiring(scout, days=days)
+    is_told = days == 5
+    assert expiring_tokens.tell() == is_told
+    rotate_token(token, by=olga)
+
+    assert expiring_tokens.tell() == 0
+    notify()
+    assert len(mailbox.messages) == 0
+
+
+def test_a_token_of_a_service_account_that_was_rotated_is_not_told_of(olga: User) -> None:
+    account = service_accounts.create("ci", purpose="Builds.", scopes=["calls.view_call"], by=olga)
+    service_accounts.issue_token(account, by=olga, days=90)
+    token = ServiceToken.objects.get()
+    begun = timezone.now() - timedelta(days=60)
+    ServiceToken.objects.update(created_at=begun, expires_at=begun + timedelta(days=90))
+    token.refresh_from_db()
+
+    service_accounts.rotate_token(token, by=olga)
+
+    assert expiring_tokens.tell() == 0
+
+
+@pytest.mark.parametrize("tag", ["payments", "other"])
+def test_a_role_for_some_tags_is_told_of_what_bears_one(
+    scout: Agent, send_mail: Tool, olga: User, cursor: None, mailbox: Mailbox, tag: str
+) -> None:
+    mallory = reader(scenery.person("mallory"))
+    terms = RoleTerms(
+        frozenset({"registry.operate_server", "calls.cancel_call", "accounts.change_agent"}),
+        server_tags=("payments",),
+        agent_tags=("payments",),
+    )
+    role = custom_roles.create("Payments", description="", terms=terms, by=olga)
+    mallory.groups.add(role.group)
+    server = send_mail.server
+    Server.objects.update(tags=[tag])
+    Agent.objects.update(tags=[tag])
+    record("server.lost", actor=SYSTEM, server=server.slug, reason="As a test.")
+    record("definition.found", actor=SYSTEM, server=server.slug)
+    record("agent.unusual", actor=SYSTEM, agent=(scout.pk, "scout"), reason="As a test.")
+    running = scenery.call(scout, send_mail, scenery.MAIL, State.QUEUED)
+    scenery.run(running)
+    move_now(Move(running, State.RUNNING, State.UNKNOWN, SYSTEM, reason="Its worker ended."))
+    # Of the whole installation, for which a role with tags permits nothing.
+    record("backup.failed", actor=SYSTEM, reason="The disk is full.", path="/backup")
+
+    read_entries()
+    Delivery.objects.update(next_at=timezone.now())
+    Tool.objects.update(state=Tool.State.NEW)
+    send_due()
+
+    told = Delivery.objects.filter(person=mallory, state="sent").values_list("event", flat=True)
+    covered = {
+        "server.unreachable",
+        "definition.review_needed",
+        "agent.unusual",
+        "call.outcome_unknown",
+    }
+    assert set(told) == (covered if tag == "payments" else set())
 
 
 def test_an_expiring_token_is_told_once_to_its_owner_and_to_who_may_replace_it(
@@ -72,6 +148,23 @@ def test_an_expiring_token_is_told_once_to_its_owner_and_to_who_may_replace_it(
     assert entry.agent == "scout"
     assert entry.details
     assert entry.details["token"] == str(token)
+
+
+@pytest.mark.parametrize("tag", ["payments", "other"])
+def test_who_may_replace_tokens_of_agents_with_a_tag_is_told(
+    scout: Agent, olga: User, cursor: None, mailbox: Mailbox, tag: str
+) -> None:
+    mallory = reader(scenery.person("mallory"))
+    may = frozenset({"accounts.change_agenttoken"})
+    terms = RoleTerms(may, agent_tags=("payments",))
+    mallory.groups.add(custom_roles.create("P", description="", terms=terms, by=olga).group)
+    Agent.objects.update(tags=[tag])
+    expiring(scout, days=3)
+    expiring_tokens.tell()
+
+    notify()
+
+    assert mailbox.recipients == (["mallory@example.org"] if tag == "payments" else [])
 
 
 def test_of_a_token_that_was_replaced_meanwhile_nobody_is_told(
@@ -102,6 +195,20 @@ def test_whoever_may_change_limits_hears_that_one_was_reached(
     assert mailbox.recipients == ["ada@example.org"]
     assert mailbox.messages[0]["Subject"] == "Limit reached: Mail"
     assert "60 calls a minute." in text_of(mailbox.messages[0], "plain")
+
+
+def test_a_name_with_a_line_break_is_one_line_of_the_mail(cursor: None, mailbox: Mailbox) -> None:
+    reader(scenery.person("ada", Role.ADMINISTRATOR), Event.LIMIT_REACHED)
+    name = "Mail\nBcc: eve@example.org\u202e"
+    record("limit.reached", actor=SYSTEM, reason="60 a minute.", limit=name, counted="scout")
+
+    notify()
+
+    (message,) = mailbox.messages
+    assert mailbox.recipients == ["ada@example.org"]
+    subject = str(message["Subject"]).strip()
+    assert subject == "Limit reached: Mail Bcc: eve@example.org⟦U+202E⟧"
+    assert "\nBcc" not in text_of(message)
 
 
 def test_of_a_limit_the_agents_owner_hears_too(
@@ -192,6 +299,28 @@ def test_the_week_is_told_in_the_figures_of_the_page_and_the_words_of_its_reader
     assert ("alice", "1 次决定 · 拒绝 100%") in said.facts
 
 
+def test_the_week_names_what_expired_and_each_rule_that_was_never_denied(
+    alice: User, scout: Agent, send_mail: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workload, "PROPOSE_FROM", 1)
+    rule = Rule(name="mail leaves", effect=Effect.ASK, server="mailer", position=10)
+    save_rule(rule, by=alice.actor)
+    named = {"rule_id": rule.pk, "rule": rule.name}
+    asked = scenery.call(scout, send_mail, scenery.MAIL, State.HELD, **named)
+    approval = Approval.objects.for_queue().get(pk=asked)
+    vote(approval, by=alice, approve=True, seen_digest=approval.call.call_digest)
+    opened = scenery.call(scout, send_mail, {**scenery.MAIL, "subject": "Late"}, State.HELD)
+    CardView.objects.create(call_id=opened, person=alice)
+    Approval.objects.waiting().update(decide_by=timezone.now())
+    expire()
+    next_week = Entry(action="workload.weekly", at=timezone.now() + timedelta(days=7))
+
+    said = workload_mails.compose(Delivery(), next_week, alice)
+
+    assert ("alice", "1 decision · 0 % denied · 1 expired · 1 of them opened") in said.facts
+    assert ("Never denied", "mail leaves · mailer.send_mail · asked 1 time") in said.facts
+
+
 def test_where_it_is_still_sunday_the_mail_is_of_the_week_that_ends(
     alice: User, held: UUID
 ) -> None:
@@ -226,6 +355,27 @@ def test_of_a_week_without_decisions_nobody_is_mailed(
     assert mailbox.recipients == []
 
 
+def test_a_week_is_told_once_and_later_if_its_monday_was_missed(db: None) -> None:
+    today = timezone.now().astimezone(UTC).date()
+    monday = datetime.combine(today - timedelta(days=today.weekday(), weeks=1), time(6), UTC)
+    minute, week = timedelta(minutes=1), timedelta(days=7)
+
+    assert not weekly_workload.tell(monday - minute)
+    assert weekly_workload.tell(monday + timedelta(days=6))
+    # A repeated run; and one before the time of the next week, which has no entry.
+    assert not weekly_workload.tell(monday + timedelta(days=6, hours=17))
+    assert not weekly_workload.tell(monday + 2 * week - minute)
+    assert weekly_workload.tell(monday + 2 * week)
+
+
+def test_two_runs_tell_a_week_once(db: None) -> None:
+    tell_workload()
+    tell_workload()
+
+    # None in the hours before it is due.
+    assert Entry.objects.filter(action="workload.weekly").count() <= 1
+
+
 def test_a_webhook_gets_no_workload_which_differs_by_reader() -> None:
     assert Event.WORKLOAD in dict(CHOICES)
     assert Event.WORKLOAD not in dict(WEBHOOK_CHOICES)
@@ -235,3 +385,44 @@ def test_a_webhook_gets_no_workload_which_differs_by_reader() -> None:
     of_all = Webhook(name="all of them", events=[])
     assert of_all.wants(Event.LIMIT_REACHED)
     assert not of_all.wants(Event.WORKLOAD)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("role", ["cfo", Role.OPERATOR, Role.APPROVER])
+def test_every_role_and_group_that_is_given_is_told_of_once(
+    olga: User, cursor: None, mailbox: Mailbox, role: str
+) -> None:
+    """A rule may name any group as its approvers."""
+    ada = reader(scenery.person("ada", Role.ADMINISTRATOR))
+    vera = scenery.person("vera", Role.VIEWER)
+    group, _made = Group.objects.get_or_create(name=role)
+    read_entries()
+
+    set_groups(vera, [*vera.groups.all(), group], by=ada)
+    notify()
+
+    (message,) = mailbox.messages
+    said: dict[str, str] = {
+        Role.APPROVER: "ada gave vera the role Approver",
+        Role.OPERATOR: "ada set the groups of vera: Operator, Viewer",
+    }
+    assert message["Subject"] == said.get(role, "ada set the groups of vera: Viewer, cfo")
+
+
+def test_a_role_whose_permissions_change_is_told_of(
+    webhook: Webhook, hook: Hook, cursor: None, mailbox: Mailbox
+) -> None:
+    ada = reader(scenery.person("ada", Role.ADMINISTRATOR))
+    facts = {"before": {"permissions": []}, "after": {"permissions": ["calls.view_call"]}}
+    record("role.changed", actor=ada.actor, role="Watcher", description="", **facts)
+    record("person.groups_set", actor=ada.actor, person="vera", before=[], after=["cfo"])
+
+    notify()
+
+    assert [one["Subject"] for one in mailbox.messages] == [
+        "ada changed what the role Watcher may do",
+        "ada set the groups of vera: cfo",
+    ]
+    of_role, of_groups = (body["data"] for _id, body in hook.requests)
+    assert (of_role["role"], "groups" in of_role) == ("Watcher", False)
+    assert (of_groups["person"], of_groups["groups"]) == ("vera", ["cfo"])

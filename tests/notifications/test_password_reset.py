@@ -75,6 +75,7 @@ def is_in(client: Client) -> bool:
     return SESSION_KEY in client.session
 
 
+@pytest.mark.long
 def test_a_link_sets_a_password_once_and_ends_all_sessions(
     client: Client, anna: User, mailbox: Mailbox, webhook: Webhook
 ) -> None:
@@ -107,6 +108,7 @@ def test_a_link_sets_a_password_once_and_ends_all_sessions(
     assert has_password(NEW)
 
 
+@pytest.mark.long
 def test_the_second_factor_is_asked_for_before_the_password_is_set(
     client: Client, anna: User, totp: pyotp.TOTP, mailbox: Mailbox
 ) -> None:
@@ -161,6 +163,7 @@ def test_of_two_who_use_it_at_once_one_sets_a_password(anna: User) -> None:
     assert User.objects.get(pk=anna.pk).password == "first"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("who", ["nobody", "not confirmed", "not allowed", "disabled"])
 def test_an_answer_tells_nobody_who_is_here(
     client: Client, anna: User, mailbox: Mailbox, who: str
@@ -207,6 +210,7 @@ def test_one_mailbox_gets_few_links_from_anywhere(
     assert "Wait 15 minutes" in refused.text
 
 
+@pytest.mark.long
 def test_one_address_asks_for_few_links(client: Client, anna: User) -> None:
     for number in range(OF_ASKER):
         assert ask(client, f"ghost{number}@example.org").status_code == 200

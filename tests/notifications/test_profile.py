@@ -85,6 +85,48 @@ def test_a_link_is_for_whom_it_was_sent_to(as_alice: Client, bob: User, mailbox:
     assert not MailRecipient.objects.reachable().exists()
 
 
+@pytest.mark.parametrize("way", ["replaced", "removed"])
+def test_a_confirmed_address_does_not_go_in_silence(
+    as_alice: Client, alice: User, mailbox: Mailbox, way: str
+) -> None:
+    as_alice.post(HERE, GIVEN)
+    as_alice.post(link_in(mailbox))
+    mailbox.messages.clear()
+    mailbox.recipients.clear()
+    # Events alone change nothing of it, nor does its owner hear of them.
+    as_alice.post(HERE, {**GIVEN, "events": []})
+    assert mailbox.messages == []
+
+    for _time in range(2):
+        if way == "removed":
+            as_alice.post(reverse("notifications:remove_mail"))
+        else:
+            as_alice.post(HERE, {**GIVEN, "address": "mallory@example.net"})
+
+    told = [one for one in mailbox.messages if one["To"] == "alice@example.org"]
+    assert [str(one["Subject"]).strip() for one in told] == [
+        "Your e-mail address was removed from your account"
+    ]
+    assert "/profile/sessions/" in text_of(told[0])
+    assert "mallory@" not in str(told[0])
+    (entry,) = Entry.objects.filter(action="person.address_removed")
+    assert entry.actor == "alice"
+    assert "@" not in str(entry.details)
+
+
+def test_it_is_removed_where_the_mail_server_is_away(
+    as_alice: Client, mailbox: Mailbox, settings: Any
+) -> None:
+    as_alice.post(HERE, GIVEN)
+    as_alice.post(link_in(mailbox))
+    settings.EMAIL_PORT = 1
+
+    page = as_alice.post(reverse("notifications:remove_mail"), follow=True)
+
+    assert "you get no mail" in page.text
+    assert MailRecipient.objects.get().address == ""
+
+
 def test_it_is_removed_by_its_owner(as_alice: Client, mailbox: Mailbox) -> None:
     as_alice.post(HERE, GIVEN)
 
@@ -95,6 +137,7 @@ def test_it_is_removed_by_its_owner(as_alice: Client, mailbox: Mailbox) -> None:
     assert "Remove your address" not in as_alice.get(HERE).text
 
 
+@pytest.mark.long
 def test_links_are_sent_once_a_minute_to_whatever_address(
     as_alice: Client, mailbox: Mailbox
 ) -> None:

@@ -46,6 +46,13 @@ def quiet_now(person: User, hours: int = 2) -> datetime:
     return ends
 
 
+def night_and_day() -> tuple[str, str]:
+    """Zones in which it is about midnight and about noon now."""
+    hour = timezone.now().hour
+    by_hour = {(hour + shift) % 24: f"Etc/GMT{-shift:+d}" for shift in range(-12, 13)}
+    return by_hour[0], by_hour[12]
+
+
 def test_mail_on_a_pending_call_waits_for_the_end_of_quiet_hours(
     alice: User, bob: User, held: UUID, mailbox: Mailbox
 ) -> None:
@@ -62,6 +69,29 @@ def test_mail_on_a_pending_call_waits_for_the_end_of_quiet_hours(
     # The hours pass: they lie an hour back, and it is due.
     services.set_quiet_hours(alice, None, None)
     send_due()
+    assert mailbox.recipients == ["alice@example.org"]
+
+
+def test_a_new_time_zone_moves_what_waits_already(
+    client: Client, alice: User, held: UUID, mailbox: Mailbox
+) -> None:
+    here, there = night_and_day()
+    User.objects.filter(pk=alice.pk).update(time_zone=here)
+    services.set_quiet_hours(alice, *NIGHT)
+    reader(alice)
+    read_entries()
+    send_due()
+    assert Delivery.objects.pending().filter(next_at__gt=timezone.now(), attempts=0).exists()
+    assert mailbox.recipients == []
+
+    client.force_login(alice)
+    for zone in (here, there):
+        client.post(reverse("accounts:profile"), {"time_zone": zone})
+    read_entries()
+    send_due()
+
+    entry = Entry.objects.get(action="person.time_zone_set")
+    assert (entry.actor, entry.details) == ("alice", {"time_zone": there})
     assert mailbox.recipients == ["alice@example.org"]
 
 

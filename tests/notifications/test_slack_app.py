@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import Role
-from approvals import editing
+from approvals import editing, freezes
 from approvals.editing import Edit
 from approvals.models import Approval, Comment, Vote
 from approvals.services import cancel, expire, vote
@@ -193,6 +193,7 @@ def test_without_switches_there_is_nothing_to_press_but_the_link(
     assert set(slack.buttons(message)) == {"open"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("act", ["deny", "comment"])
 def test_a_nul_in_a_text_or_a_name_is_a_bad_request(
     asked: tuple[str, str], slack: SlackServer, alice: User, act: str
@@ -203,8 +204,12 @@ def test_a_nul_in_a_text_or_a_name_is_a_bad_request(
     assert sent(slack.submit("U0ALICE", "a\0b")).status_code == 400
     assert sent(slack.command("U0\0", "link ABC")).status_code == 400
     nothing_happened()
+    # Once for its address.
+    failed = Entry.objects.get(action="slack.failed")
+    assert failed.reason == "A text of the request has a NUL character."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["approved", "denied", "expired", "withdrawn"])
 def test_the_message_is_updated_in_place_and_its_buttons_are_gone(
     end: str, asked: tuple[str, str], slack: SlackServer, held: UUID, alice: User, scout: Agent
@@ -295,6 +300,7 @@ def test_what_was_decided_while_the_message_is_being_sent_waits_for_it(
     assert set(Delivery.objects.values_list("state", flat=True)) == {"dropped", "sent"}
 
 
+@pytest.mark.long
 def test_an_answer_to_a_message_that_is_gone_is_another_message(
     asked: tuple[str, str], slack: SlackServer, held: UUID, alice: User
 ) -> None:
@@ -316,6 +322,7 @@ def test_an_answer_to_a_message_that_is_gone_is_another_message(
     assert any("`alice` approved" in texts(one) for one in slack.messages.values() if one["blocks"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_is_text_and_no_mention_or_link(
     app: SlackApp, slack: SlackServer, bob: User, send_mail: Tool, name: str, cursor: None
@@ -332,6 +339,7 @@ def test_a_name_is_text_and_no_mention_or_link(
     assert "\u202e" not in said
 
 
+@pytest.mark.long
 def test_slacks_error_is_on_the_page_and_too_many_are_waited_out(
     app: SlackApp, slack: SlackServer, held: UUID
 ) -> None:
@@ -357,6 +365,7 @@ def test_the_test_message_arrives(app: SlackApp, slack: SlackServer, as_olga: Cl
     assert "This is a test message" in texts(message)
 
 
+@pytest.mark.long
 def test_a_linked_person_denies_with_a_reason(
     asked: tuple[str, str], slack: SlackServer, held: UUID, alice: User
 ) -> None:
@@ -380,6 +389,7 @@ def test_a_linked_person_denies_with_a_reason(
     assert "`Not &lt;today&gt;.`" in texts(slack.messages[asked]).replace("Denied by alice. ", "")
 
 
+@pytest.mark.long
 def test_a_linked_person_comments(
     asked: tuple[str, str], slack: SlackServer, held: UUID, alice: User
 ) -> None:
@@ -394,6 +404,7 @@ def test_a_linked_person_comments(
     assert state(held) == State.HELD
 
 
+@pytest.mark.long
 def test_no_press_approves(
     asked: tuple[str, str], slack: SlackServer, held: UUID, alice: User
 ) -> None:
@@ -407,6 +418,31 @@ def test_no_press_approves(
 
     assert state(held) == State.HELD
     assert not Vote.objects.exists()
+    press, text = Entry.objects.filter(action="slack.refused").order_by("pk")
+    assert (press.actor, press.call_id, text.call_id) == ("alice", held, None)
+    for entry in (press, text):
+        assert "denials and comments, and nothing else" in entry.reason
+        assert entry.details["act"] == "approve"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("change", [{"actions": []}, {"trigger_id": None}, {"type": "shortcut"}])
+def test_a_press_that_is_not_whole_does_nothing(
+    change: dict[str, Any], asked: tuple[str, str], slack: SlackServer, held: UUID, alice: User
+) -> None:
+    link(slack, alice, "U0ALICE")
+
+    assert sent(slack.press(asked, "deny", "U0ALICE", **change)).content == b""
+
+    assert state(held) == State.HELD
+    nothing_happened()
+
+
+@pytest.mark.long
+def test_a_press_on_the_link_is_not_recorded(asked: tuple[str, str], slack: SlackServer) -> None:
+    assert sent(slack.press(asked, "open", "U0ALICE")).content == b""
+
+    assert not Entry.objects.filter(action="slack.refused").exists()
 
 
 def forged(body: bytes) -> dict[str, str]:
@@ -434,6 +470,7 @@ def with_another_time(body: bytes) -> dict[str, str]:
     return late | {"X-Slack-Request-Timestamp": signed(body)["X-Slack-Request-Timestamp"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("headers", "why"),
     [
@@ -459,6 +496,7 @@ def test_what_slack_did_not_sign_just_now_is_refused_and_recorded(
     assert state(held) == State.HELD
 
 
+@pytest.mark.long
 def test_a_replay_is_refused_and_recorded(
     asked: tuple[str, str], slack: SlackServer, held: UUID, alice: User
 ) -> None:
@@ -484,6 +522,7 @@ def test_signatures_are_kept_no_longer_than_they_are_accepted(
     assert SlackRequest.objects.count() == 1
 
 
+@pytest.mark.long
 def test_forged_requests_do_not_flood_the_record(
     asked: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -510,6 +549,7 @@ def test_the_address_is_verified_by_its_challenge_if_it_is_signed(app: SlackApp)
     assert sent(body, headers=forged(body)).status_code == 401
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["get", "head", "put", "options"])
 def test_a_scanner_that_visits_the_address_is_recorded_and_cannot_flood_the_record(
     app: SlackApp, method: str, monkeypatch: pytest.MonkeyPatch
@@ -529,6 +569,7 @@ def test_a_scanner_that_visits_the_address_is_recorded_and_cannot_flood_the_reco
     assert sent(b'{"type": "url_verification", "challenge": "3eZb"}').status_code == 200
 
 
+@pytest.mark.long
 def test_a_user_of_another_workspace_is_refused(
     asked: tuple[str, str], slack: SlackServer, alice: User
 ) -> None:
@@ -550,6 +591,7 @@ def test_somebody_who_linked_no_account_is_refused(
     assert entry.details["slack_user"] == "U0ALICE"
 
 
+@pytest.mark.long
 def test_an_account_that_is_unlinked_is_refused(
     asked: tuple[str, str], slack: SlackServer, alice: User
 ) -> None:
@@ -562,6 +604,7 @@ def test_an_account_that_is_unlinked_is_refused(
     assert Entry.objects.filter(action="chat_account.unlinked", actor="alice").exists()
 
 
+@pytest.mark.long
 def test_somebody_without_the_right_is_refused(
     asked: tuple[str, str], slack: SlackServer, mallory: User
 ) -> None:
@@ -573,6 +616,7 @@ def test_somebody_without_the_right_is_refused(
     assert str(entry.call_id)
 
 
+@pytest.mark.long
 def test_a_disabled_person_is_refused(
     asked: tuple[str, str], slack: SlackServer, alice: User
 ) -> None:
@@ -582,6 +626,7 @@ def test_a_disabled_person_is_refused(
     refusal(slack, slack.press(asked, "deny", "U0ALICE"), "disabled")
 
 
+@pytest.mark.long
 def test_somebody_who_lacks_a_second_factor_is_refused(
     asked: tuple[str, str], slack: SlackServer, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -591,6 +636,7 @@ def test_somebody_who_lacks_a_second_factor_is_refused(
     refusal(slack, slack.press(asked, "deny", "U0ALICE"), "second factor")
 
 
+@pytest.mark.long
 def test_the_owner_of_the_agent_is_refused(
     asked: tuple[str, str], slack: SlackServer, bob: User
 ) -> None:
@@ -601,6 +647,7 @@ def test_the_owner_of_the_agent_is_refused(
     assert not Vote.objects.exists()
 
 
+@pytest.mark.long
 def test_a_call_that_was_changed_since_the_message_is_refused(
     asked: tuple[str, str], slack: SlackServer, held: UUID, alice: User
 ) -> None:
@@ -614,6 +661,7 @@ def test_a_call_that_was_changed_since_the_message_is_refused(
     assert entry.call_id == held
 
 
+@pytest.mark.long
 def test_what_changes_between_the_press_and_the_text_is_refused_too(
     asked: tuple[str, str], slack: SlackServer, held: UUID, alice: User
 ) -> None:
@@ -632,6 +680,7 @@ def test_what_changes_between_the_press_and_the_text_is_refused_too(
     nothing_happened()
 
 
+@pytest.mark.long
 def test_a_call_that_is_decided_is_refused(
     asked: tuple[str, str], slack: SlackServer, held: UUID, alice: User
 ) -> None:
@@ -644,6 +693,7 @@ def test_a_call_that_is_decided_is_refused(
     assert state(held) == State.QUEUED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step_up", [StepUp.PASSKEY, StepUp.TOTP])
 def test_a_call_that_demands_a_passkey_has_no_buttons_and_a_press_is_refused(
     step_up: StepUp, app: SlackApp, slack: SlackServer, scout: Agent, send_mail: Tool,
@@ -664,6 +714,7 @@ def test_a_call_that_demands_a_passkey_has_no_buttons_and_a_press_is_refused(
     assert state(call_id) == State.HELD
 
 
+@pytest.mark.long
 def test_what_was_switched_off_since_is_refused(
     asked: tuple[str, str], slack: SlackServer, alice: User
 ) -> None:
@@ -673,6 +724,7 @@ def test_what_was_switched_off_since_is_refused(
     refusal(slack, slack.press(asked, "deny", "U0ALICE"), "does not take that")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("value", ["", "x y", f"{UUID(int=7)} {'0' * 64}"])
 def test_a_button_that_is_not_ours_is_refused(
     value: str, asked: tuple[str, str], slack: SlackServer, alice: User
@@ -683,6 +735,7 @@ def test_a_button_that_is_not_ours_is_refused(
     refusal(slack, slack.press(asked, "deny", "U0ALICE"), "about no call here")
 
 
+@pytest.mark.long
 def test_a_button_in_another_message_is_refused(
     asked: tuple[str, str], slack: SlackServer, alice: User
 ) -> None:
@@ -692,6 +745,7 @@ def test_a_button_in_another_message_is_refused(
     refusal(slack, slack.press(("C0OTHER", "1.1"), "deny", "U0ALICE"), "not the message")
 
 
+@pytest.mark.long
 def test_a_button_of_another_app_is_refused(
     asked: tuple[str, str], slack: SlackServer, alice: User, as_olga: Client
 ) -> None:
@@ -703,6 +757,23 @@ def test_a_button_of_another_app_is_refused(
     refusal(slack, slack.press(asked, "deny", "U0ALICE"), "in another app", secret="f" * 32)
 
 
+def test_an_app_in_several_workspaces_opens_its_window_in_that_of_the_press(
+    asked: tuple[str, str], app: SlackApp, slack: SlackServer, alice: User, as_olga: Client
+) -> None:
+    """One signing secret, and a token for each workspace."""
+    slack.team = "T0000ELSE"
+    as_olga.post(reverse("notifications:add_slack_app"), {**FORM, "name": "elsewhere"})
+    slack.team = TEAM
+    elsewhere = SlackApp.objects.exclude(pk=app.pk)
+    assert elsewhere.update(sealed_token=b"of no use here") == 1
+    # From now on it is the second one.
+    SlackApp.objects.filter(pk=app.pk).update(channel=CHANNEL)
+    link(slack, alice, "U0ALICE")
+
+    assert "input" in str(window(slack, slack.press(asked, "deny", "U0ALICE")))
+
+
+@pytest.mark.long
 def test_another_apps_secret_speaks_for_nobody_who_linked_here(
     app: SlackApp, slack: SlackServer, alice: User, as_olga: Client, held: UUID
 ) -> None:
@@ -737,6 +808,19 @@ def test_a_link_that_was_forwarded_links_nobody(
     assert not ChatAccount.objects.linked().exists()
     refused = Entry.objects.filter(action="chat_account.refused", actor="alice")
     assert {one.details["person"] for one in refused} == {"mallory"}
+
+
+def test_hidden_characters_of_a_name_in_slack_are_spelled_out(
+    app: SlackApp, slack: SlackServer, alice: User
+) -> None:
+    client = Client()
+    client.force_login(alice)
+    command = slack.command("U0ALICE", f"link {code_for(client)}", user_name="alice\u202etxt")
+    path = "/profile/" + sent(command).json()["text"].partition("/profile/")[2].partition("|")[0]
+
+    for page in (client.get(path), client.post(path), client.get("/profile/notifications/")):
+        assert "alice\u202e" not in page.text
+    assert "U+202E" in page.text
 
 
 def test_a_scanner_of_the_link_links_nothing_and_is_noted_once(
@@ -775,6 +859,7 @@ def test_a_code_works_once_and_for_ten_minutes(
     assert Entry.objects.filter(action="chat_account.refused").count() == 2
 
 
+@pytest.mark.long
 def test_a_slack_account_is_one_persons_and_a_person_has_one_in_a_workspace(
     app: SlackApp, slack: SlackServer, alice: User, mallory: User
 ) -> None:
@@ -930,3 +1015,18 @@ def test_a_link_opens_the_form_of_slack_with_the_manifest(
     given = parse_qs(urlsplit(unescape(link)).query)
     assert "+" not in link
     assert given == {"new_app": ["1"], "manifest_yaml": [manifest()]}
+
+
+@pytest.mark.long
+def test_during_an_emergency_stop_a_message_offers_no_approval(
+    app: SlackApp, slack: SlackServer, held: UUID, alice: User
+) -> None:
+    freezes.begin(by=alice, reason="Something is wrong.")
+
+    notify()
+
+    (said,) = [text for one in slack.messages.values() if "asks for" in (text := json.dumps(one))]
+    assert "An emergency stop is in force: nothing can be approved until it ends." in said
+    assert "Open the call" in said
+    assert "Open and approve" not in said
+    assert "Decide by" not in said

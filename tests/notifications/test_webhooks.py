@@ -13,17 +13,20 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Agent, User
 from accounts.roles import Role
+from approvals import freezes
 from approvals.editing import Edit, edit
 from approvals.models import Approval
 from approvals.services import vote
 from audit.models import Entry
-from notifications import services
+from audit.services import SYSTEM, record
+from notifications import deliveries, services
 from notifications.cursor import read_entries
 from notifications.models import Delivery, Webhook
 from notifications.sending import send_due
 from notifications.signatures import signature
+from registry.models import Tool
 from tests.console import scenery
 from tests.notifications.receivers import Hook
 
@@ -86,6 +89,54 @@ def test_what_happens_to_a_pending_call_is_told_without_its_arguments(
         assert value not in json.dumps(hook.requests)
     assert Delivery.objects.filter(state="sent").count() == 2
     assert str(Delivery.objects.order_by("entry_id")[0].pk) == needed_id
+
+
+def test_an_emergency_stop_is_told_with_its_id_what_it_stops_and_why(
+    webhook: Webhook, hook: Hook, cursor: None, alice: User, olga: User, settings: Any
+) -> None:
+    scout = Agent.objects.get(name="scout")
+    stop = freezes.begin(by=alice, reason="Look at scout first.", agent=scout)
+    freezes.end(stop, by=olga, why="Looked at.")
+    everything = freezes.begin(by=alice, reason="Something is wrong.")
+
+    notify()
+
+    began, ended, of_all = (body for _id, body in hook.requests)
+    entry = Entry.objects.filter(action="freeze.began").earliest("id")
+    assert began["type"] == "emergency_stop.began"
+    assert began["data"] == {
+        "entry": entry.pk,
+        "agent": "scout",
+        "emergency_stop": stop.pk,
+        "reason": "Look at scout first.",
+        "actor": {"kind": "person", "name": "alice"},
+        "url": f"{settings.PUBLIC_URL}/emergency-stops/",
+    }
+    assert ended["type"] == "emergency_stop.ended"
+    assert ended["data"]["emergency_stop"] == stop.pk
+    assert (ended["data"]["reason"], ended["data"]["actor"]["name"]) == ("Looked at.", "olga")
+    assert of_all["data"]["emergency_stop"] == everything.pk
+    assert not {"agent", "server"} & of_all["data"].keys()
+
+
+@pytest.mark.long
+def test_while_a_stop_covers_a_pending_call_its_message_names_the_stop(
+    webhook: Webhook, hook: Hook, held: UUID, alice: User, olga: User, send_mail: Tool
+) -> None:
+    other = Agent.objects.create(name="other", owner=olga)
+    freezes.begin(by=alice, reason="Of another.", agent=other)
+    stop = freezes.begin(by=alice, reason="Look.", server=send_mail.server)
+    of_all = freezes.begin(by=alice, reason="Something is wrong.")
+
+    notify()
+    for one in (stop, of_all):
+        freezes.end(one, by=olga, why="Looked at.")
+    Delivery.objects.filter(event="approval.needed").update(state="pending", ended_at=None)
+    due_now()
+    send_due()
+
+    asked = [body["data"] for _id, body in hook.requests if body["type"] == "approval.needed"]
+    assert [one.get("emergency_stop") for one in asked] == [stop.pk, None]
 
 
 def test_only_chosen_events_are_sent_and_nothing_where_it_is_disabled(
@@ -151,6 +202,7 @@ def test_a_redirect_is_followed_nowhere(webhook: Webhook, hook: Hook, held: UUID
     assert Delivery.objects.get().error == "The receiver answered with status 302."
 
 
+@pytest.mark.long
 def test_a_receiver_that_wants_no_more_is_given_up_and_can_be_sent_it_again(
     webhook: Webhook, hook: Hook, held: UUID, as_olga: Client
 ) -> None:
@@ -173,6 +225,87 @@ def test_a_receiver_that_wants_no_more_is_given_up_and_can_be_sent_it_again(
     assert Entry.objects.get(action="notification.sent_again").actor == "olga"
 
 
+def given_up(webhook: Webhook, n: int) -> None:
+    """Messages that a receiver got none of, and one to somebody by mail."""
+    alice = User.objects.get(username="alice")
+    held = Entry.objects.get(action="call.held")
+    known = {"entry_id": held.pk, "call_id": held.call_id, "event": "approval.needed"}
+    dead = {"state": "dead", "attempts": 11, "ended_at": timezone.now()}
+    for _n in range(n):
+        held = record("webhook.tested", actor=SYSTEM, call_id=held.call_id)
+        one = {**known, **dead, "entry_id": held.pk}
+        Delivery.objects.create(**one, channel="webhook", webhook=webhook)
+    Delivery.objects.create(**known, **dead, channel="email", person=alice)
+
+
+@pytest.mark.long
+def test_all_that_a_receiver_was_not_sent_is_sent_again_by_one_press(
+    webhook: Webhook, hook: Hook, held: UUID, alice: User, as_olga: Client
+) -> None:
+    given_up(webhook, 3)
+    page = as_olga.get("/notifications/").text
+    assert "3 messages given up" in page
+    assert "1 message given up" in page
+
+    there = reverse("notifications:send_all_again")
+    said = as_olga.post(there, {"receiver": str(webhook.pk)}, follow=True).text
+    assert "3 messages are sent again." in said
+    send_due()
+
+    assert len(hook.received) == 3
+    assert Delivery.objects.dead().get().channel == "email"
+    entry = Entry.objects.get(action="notification.sent_again")
+    assert entry.details
+    assert (entry.actor, entry.details["webhook"], entry.details["count"]) == ("olga", "ledger", 3)
+
+
+def test_what_was_given_up_is_dismissed_one_by_one_or_together(
+    webhook: Webhook, hook: Hook, held: UUID, alice: User, as_olga: Client
+) -> None:
+    given_up(webhook, 3)
+    one = Delivery.objects.dead().filter(webhook=webhook).first()
+    assert one
+
+    as_olga.post(reverse("notifications:dismiss", args=[one.pk]))
+    assert Delivery.objects.dead().count() == 3
+    there = reverse("notifications:dismiss_all")
+    assert "1 message is dismissed." in as_olga.post(there, {"receiver": "email"}, follow=True).text
+    as_olga.post(there, {"receiver": str(webhook.pk)})
+
+    assert not Delivery.objects.dead().exists()
+    send_due()
+    assert not hook.received
+    entries = Entry.objects.filter(action="notification.dismissed").order_by("pk")
+    assert [one.details for one in entries] == [
+        {"delivery": str(one.pk)},
+        {"channel": "email", "count": 1},
+        {"webhook": "ledger", "count": 2},
+    ]
+    for unknown in ("", "webhook", "x"):
+        assert as_olga.post(there, {"receiver": unknown}).status_code == 404
+
+
+def test_a_message_that_is_given_up_is_an_entry(webhook: Webhook, hook: Hook, held: UUID) -> None:
+    hook.status = 410
+    notify()
+
+    entry = Entry.objects.get(action="notification.given_up")
+    assert (entry.call_id, entry.details and entry.details["webhook"]) == (held, "ledger")
+    assert "status 410" in entry.reason
+
+
+def test_what_was_given_up_is_kept_for_three_months(
+    webhook: Webhook, held: UUID, alice: User
+) -> None:
+    given_up(webhook, 1)
+    Delivery.objects.update(ended_at=timezone.now() - timedelta(days=89))
+    assert deliveries.remove_old() == 0
+
+    Delivery.objects.update(ended_at=timezone.now() - timedelta(days=91))
+    assert deliveries.remove_old() == 2
+
+
+@pytest.mark.long
 def test_what_a_program_got_is_sent_to_it_again_with_the_same_id(
     webhook: Webhook, hook: Hook, held: UUID, as_olga: Client
 ) -> None:
@@ -211,6 +344,7 @@ def test_while_one_place_fails_others_are_served(
     assert Delivery.objects.pending().filter(attempts=0, next_at__gt=timezone.now()).count() == 1
 
 
+@pytest.mark.long
 def test_both_secrets_sign_while_one_takes_the_others_place(
     webhook: Webhook, hook: Hook, held: UUID, as_olga: Client
 ) -> None:
@@ -289,6 +423,24 @@ def test_a_name_that_leads_to_a_private_address_is_not_connected_to(
     assert "is not public" in Delivery.objects.get().error
 
 
+@pytest.mark.parametrize(
+    "secret", ["https://ana:s3cret@x.example/in", "https://x.example/in?token=s3cret#s3cret"]
+)
+def test_its_entries_have_the_url_without_a_token_in_it(
+    as_olga: Client, olga: User, secret: str
+) -> None:
+    made = Webhook(name="ledger", url=secret, events=["approval.needed"])
+    services.add_webhook(made, by=olga)
+    services.change_webhook(made, by=olga)
+    services.set_webhook_enabled(made, False, by=olga)
+    services.remove_webhook(made, by=olga)
+
+    entries = Entry.objects.filter(action__startswith="webhook.")
+    assert len(entries) == 4
+    assert {one.details["url"] for one in entries} == {"https://x.example/in"}
+
+
+@pytest.mark.long
 def test_one_is_added_tested_changed_disabled_and_removed(
     as_olga: Client, hook: Hook, cursor: None
 ) -> None:
@@ -336,6 +488,7 @@ def test_one_is_added_tested_changed_disabled_and_removed(
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("role", "sees", "changes"),
     [
@@ -362,12 +515,13 @@ def test_only_administrators_and_operators_change_them(
     )
     refused = [
         reverse("notifications:add_webhook"),
-        reverse("notifications:send_again", args=[dead.pk]),
+        *(reverse(f"notifications:{name}", args=[dead.pk]) for name in ("send_again", "dismiss")),
+        *(reverse(f"notifications:{name}") for name in ("send_all_again", "dismiss_all")),
         *(at(name, webhook) for name in ("edit_webhook", "set_enabled", "test_webhook")),
         *(at(name, webhook) for name in ("rotate_secret", "remove_webhook")),
     ]
     for path in refused:
-        assert client.post(path, {"enabled": "0"}).status_code == 403, path
+        assert client.post(path, {"enabled": "0", "receiver": "email"}).status_code == 403, path
     assert Webhook.objects.get().enabled
     assert Delivery.objects.get().state == "dead"
 

@@ -20,7 +20,7 @@ from inspection.results import ResultRules
 from inspection.words import result_sentences
 from policies.models import Effect, Limit, LimitCounter, LimitUse, Rule
 from policies.simulate import suppose
-from registry.models import Tool
+from registry.models import Tool, Toolset
 from registry.result_rules import set_result_rules, set_server_result_rules
 from tests.console import scenery
 from tests.gateway.limiting import add_limit
@@ -108,7 +108,7 @@ def test_a_condition_that_fails_is_told(scout: Agent) -> None:
 
     lines = explained("scout", "mailer.send_mail")
 
-    assert "Key not found in map" in lines[0]
+    assert 'there is no member "n"' in lines[0]
     assert lines[1].endswith("covers it; says ask")
 
 
@@ -124,6 +124,7 @@ def test_nothing_is_called(scout: Agent) -> None:
         (("nobody", "mailer.send_mail"), "no agent “nobody”"),
         (("scout", "mailer.nope"), "No tool is published as “mailer.nope”"),
         (("scout", "mailer.send_mail", '{"a": 1, "a": 2}'), "The arguments: "),
+        (("scout", "mailer.send_mail", "--toolset", "attic"), "no toolset “attic”"),
     ],
 )
 def test_it_says_what_is_not_there(scout: Agent, words: tuple[str, ...], said: str) -> None:
@@ -150,8 +151,29 @@ def test_it_says_which_limits_would_apply(scout: Agent) -> None:
         "  limit “Each” (1 call at the same time): covers it; counted for each toolset",
     ]
     assert "has to be a number" in explained("scout", "mailer.send_mail")[-3]
+    Toolset.objects.create(slug="desk")
+    assert explained("scout", "mailer.send_mail", "--toolset", "desk")[-2] == (
+        "  limit “Each” (1 call at the same time): leaves room; desk: 0 of 1 used"
+    )
     page = suppose("scout", "mailer.send_mail", '{"total": 1}')
     assert [found.is_over for found in page.limits] == [True, False, False]
+
+
+def test_it_says_that_a_limit_only_warns(client: Client, alice: User, scout: Agent) -> None:
+    rule("all", Effect.ALLOW)
+    add_limit("cost", 10, name="Money", cost_argument="total", effect="warn")
+
+    lines = explained("scout", "mailer.send_mail", '{"total": 11}')
+
+    assert (
+        "  limit “Money” (10 EUR per minute): would be reached: warn; scout: 0 of 10 EUR used"
+        in (lines)
+    )
+    assert not [one for one in lines if "would make it" in one]
+    client.force_login(alice)
+    arguments = {"agent": "scout", "tool": "mailer.send_mail", "arguments": '{"total": 11}'}
+    page = client.get(reverse("policies:explain"), arguments)
+    assert "the call runs, and its agent is warned" in page.text
 
 
 def test_the_answer_says_that_a_limit_is_stricter(
@@ -183,6 +205,10 @@ def test_a_count_by_toolset_is_not_said_to_leave_room(
 
     assert "Depends on the toolset" in page
     assert "Leaves room" not in page
+    Toolset.objects.create(slug="desk")
+    page = client.get(reverse("policies:explain"), {**asked, "toolset": "desk"}).text
+    assert "Depends on the toolset" not in page
+    assert "Leaves room" in page
     assert suppose("scout", "mailer.send_mail").limit_effect == Effect.DENY
 
 
@@ -239,6 +265,8 @@ def test_every_choice_for_results_has_a_sentence_of_its_own() -> None:
     assert len(said) == len(ResultRules._fields) - 1
     assert all(len(sentences) == 1 for sentences in said)
     assert len({sentences[0] for sentences in said}) == len(said)
+    own = result_sentences(ResultRules(patterns="order: O-1\nticket: T-1"))
+    assert own == ["Matches of its operator's patterns are masked: order, ticket."]
     hosts = result_sentences(ResultRules(links=True, hosts="example.org *.corp.cn"))
     assert hosts == ["Links and images are made inert, except those of example.org, *.corp.cn."]
 
@@ -269,3 +297,26 @@ def test_the_simulator_says_it_in_the_language_of_the_page(scout: Agent, olga: U
         shown = client.get(address).text
     assert "Secrets are masked." not in shown
     assert "机密会被脱敏。" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ("{", "此处应为双引号括起的属性名（第 1 个字符）"),
+        ('{"n": "x"}', "无法评估规则“careful”的条件：“&gt;”不能用于文本和整数。"),
+        ("{}", "无法评估规则“careful”的条件：没有成员 &quot;n&quot;。"),
+    ],
+)
+def test_what_is_wrong_with_values_is_in_the_language_of_the_page(
+    scout: Agent, olga: User, arguments: str, shown: str
+) -> None:
+    rule("careful", Effect.ALLOW, when="args.n > 9")
+    client = Client()
+    client.force_login(olga)
+    client.cookies["django_language"] = "zh-hans"
+    asked = {"tool": "mailer.send_mail", "agent": "scout", "arguments": arguments}
+
+    with translation.override("en"):
+        page = client.get("/policies/explain/", asked).text
+
+    assert shown in page

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db import connection
 
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.django_db
 
 def covering(agent: Agent, tool: str = "mailer.send", **hints: bool) -> list[str]:
     server, name = tool.split(".")
-    subject = Subject(agent.pk, agent.name, frozenset(), 1, server, name, hints)
+    groups = frozenset(agent.owner.groups.values_list("name", flat=True))
+    subject = Subject(agent.pk, agent.name, groups, 1, server, name, hints)
     return [one.name for one in compiled.load().covering(subject)]
 
 
@@ -102,11 +104,15 @@ def test_it_covers_as_rules_do(scout: Agent) -> None:
     add_limit(name="mine", agents=[scout])
     add_limit(name="destroys", hint="destructive")
     add_limit(name="off", mode="off")
+    finance = Group.objects.create(name="finance")
+    add_limit(name="finance", owner_groups=[finance])
 
     assert covering(scout) == ["all", "mails", "mine", "destroys"]
     assert covering(scout, readOnlyHint=True) == ["all", "mails", "mine"]
     another = Agent.objects.create(name="another", owner=scout.owner)
     assert covering(another, "files.list", readOnlyHint=True) == ["all"]
+    scout.owner.groups.add(finance)
+    assert covering(another, "files.list", readOnlyHint=True) == ["all", "finance"]
 
 
 def test_a_change_raises_the_generation() -> None:
@@ -130,6 +136,8 @@ def test_it_is_said_in_few_words() -> None:
         measure(Limit(kind="cost", amount=Decimal("12.50"), period="month", unit="EUR")),
         measure(Limit(kind="concurrency", amount=2)),
         measure(Limit(kind="failures", amount=3)),
+        measure(Limit(kind="failures", amount=1)),
+        measure(Limit(kind="repeats", amount=1)),
     ]
     assert said == [
         "1 call per second",
@@ -137,6 +145,8 @@ def test_it_is_said_in_few_words() -> None:
         "12.5 EUR per month",
         "2 calls at the same time",
         "3 failures in a row",
+        "1 failure in a row",
+        "1 identical call in a row",
     ]
     assert [wait(s) for s in (0.2, 61, 121, 7201, 200_000)] == [
         "1 s",

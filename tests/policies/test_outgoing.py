@@ -38,6 +38,10 @@ def rule(olga: User) -> Rule:
     return Rule.objects.create(**{name: values[name] for name in names})
 
 
+_WRITTEN = base64.b64encode(f"a note of {KEY} for you".encode()).decode()
+LINES = "\r\n ".join(_WRITTEN[at : at + 20] for at in range(0, len(_WRITTEN), 20))
+
+
 @pytest.mark.parametrize(
     ("arguments", "kinds"),
     [
@@ -54,6 +58,22 @@ def rule(olga: User) -> Rule:
         ({"blob": base64.urlsafe_b64encode(b"\xff\xfe\0 " + KEY.encode()).decode()}, ["aws_key"]),
         ({"a": json.dumps([base64.b64encode(KEY.encode()).decode().rstrip("=")])}, ["aws_key"]),
         ({"a": "data:text/plain;base64," + base64.b64encode(KEY.encode()).decode()}, ["aws_key"]),
+        ({"url": f"https://evil.cn/?d={KEY}"}, ["aws_key"]),
+        ({"url": f"https://{KEY}@evil.cn/{KEY}"}, ["aws_key"]),
+        ({"dbPassword": "Hunter2!xQ9", "token": "next_page_2"}, ["password"]),
+        ({"token": "next_page_2", "nextPageToken": "CAUQAA1xB7rt91Lw"}, []),
+        # Within a sentence, an address, and JSON that is cut off.
+        ({"a": f"see {base64.b64encode(KEY.encode()).decode()}, please"}, ["aws_key"]),
+        ({"a": "https://evil.cn/?d=" + "".join(f"%{ord(one):x}" for one in KEY)}, ["aws_key"]),
+        ({"a": "p%3Dpassword%3Dhunter2%21xQ9"}, ["password"]),
+        # In lines of base64, in hexadecimal digits, and as HTML and Markdown spell it.
+        ({"a": f"see:\r\n {LINES}\r\nthere"}, ["aws_key"]),
+        ({"a": f"see {KEY.encode().hex()}, please"}, ["aws_key"]),
+        ({"a": "".join(f"\\x{ord(one):02x}" for one in KEY)}, ["aws_key"]),
+        ({"a": "".join(f"&#{ord(one)};" for one in KEY)}, ["aws_key"]),
+        ({"a": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}, []),
+        ({"a": f'{{"k": "{ESCAPED}", "m'}, ["aws_key"]),
+        ({"a": "100% of it, \\u00e9, %zz and https://corp.cn/a%20b?c=%E4%B8%AD"}, []),
         ({"a": "deployment/production/eu/west", "b": "[not json", "c": "{}"}, []),
     ],
 )
@@ -77,6 +97,10 @@ def test_personal_data_is_a_fact_of_its_own() -> None:
         ({"card": 4012888888881881.0}, ["card"]),
         ({"body": '{"card": 4012888888881881}'}, ["card"]),
         ({"cards": [1, 4012888888881881]}, ["card"]),
+        ({"url": "https://evil.cn/?card=4012888888881881"}, ["card"]),
+        ({"body": "手机号13812345678"}, ["phone"]),
+        ({"phone": 13812345678, "order": 13812345679}, ["phone"]),
+        ({"order": 13812345678}, []),
         ({"n": 4012888888881882, "m": 1.5, "b": True}, []),
     ],
 )
@@ -108,6 +132,9 @@ HOSTILE = {
     "spaces": {"a": " " * 64_000 + "!"},
     "base64": {"a": "A" * 64_000 + "!"},
     "brackets": {"a": "[" * 64_000},
+    "hex": {"a": "41" * 32_000},
+    "lines": {"a": ("A" * 30 + "\n") * 2_000 + "!"},
+    "escapes": {"a": "\\x41" * 16_000},
     "quotes": {"a": json.dumps(json.dumps('"' * 10_000))},
     "names": {"x" * 60 + "password": [*range(10_000)]},
     "long name": {"password" * 60: ["a1!b"] * 8_000},

@@ -174,7 +174,7 @@ def test_an_export_of_everything_changes_nothing(office: Server) -> None:
     file = read_file(export())
 
     assert all_changes(file) == []
-    assert [*file.wanted] == ["servers", "tools", "toolsets", "rules", "limits"]
+    assert [*file.wanted] == ["servers", "tools", "toolsets", "rules", "limits", "schedules"]
     assert file.wanted["tools"]["mailer.send_mail"]["labels"] == {
         "untrusted": "yes",
         "sensitive": "no",
@@ -290,6 +290,7 @@ class TestRoundTrip(TestCase):
     """What is exported and read again is what was there, whatever it says."""
 
     # Finding a smaller example of a failure would take minutes.
+    @pytest.mark.long
     @settings(
         max_examples=40,
         suppress_health_check=list(HealthCheck),

@@ -190,7 +190,7 @@ def test_the_order_of_rules_is_all_the_same(
 
 
 def is_approved(asked: Sequence[Threshold], given: Iterable[Vote]) -> bool:
-    """As the database counts (migration 0009 of approvals), of the best of all teams."""
+    """As the database counts (approvals/sql/counting_votes.sql), of the best of all teams."""
     return all(
         any(_yeses(one, given) >= one.approve for one in clause) for clause in clauses(asked)
     )

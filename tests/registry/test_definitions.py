@@ -64,6 +64,10 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "anchor": (_object(a={"$ref": "#there"}, b={"$anchor": "there"}), NOT_LOCAL),
     "reference that is no text": (_object(a={"$ref": 5}), NOT_LOCAL),
     "reference to nothing": (_object(a={"$ref": "#/$defs/x"}), "which is not in it"),
+    "reference to nothing, percent-encoded": (
+        {**_object(a={"$ref": "#/$defs/a%2520b"}), "$defs": {"a b": {"type": "string"}}},
+        "which is not in it",
+    ),
     "reference to text": (_object(a={"$ref": "#/type"}), "which is not in it"),
     "reference to itself": (_object(a={"$ref": "#/properties/a"}), "refers to itself"),
     "reference to all of it in place": (
@@ -181,6 +185,10 @@ HONEST: dict[str, Schema] = {
         "$defs": {"point": _object(x={"type": "number"}, y={"type": "number"})},
     },
     "escaped reference": {**_object(a={"$ref": "#/$defs/a~1b~0c"}), "$defs": {"a/b~c": {}}},
+    "percent-encoded reference": {
+        **_object(a={"$ref": "#/$defs/a~1b%20c"}),
+        "$defs": {"a/b c": {"type": "string"}},
+    },
     "arguments named like keywords": _object(**{"$ref": {"type": "string"}, "id": {}, "not": {}}),
     "data that looks like a reference": _object(a={"const": {"$ref": "http://x"}, "default": {}}),
     "the whole vocabulary": _object(
@@ -416,6 +424,7 @@ def _shuffled(value: Any) -> Any:
     return [_shuffled(child) for child in value] if isinstance(value, list) else value
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.text(), JSON, max_size=5))
 def test_the_digest_is_of_the_content_and_not_of_its_spelling(tool: Schema) -> None:
     digest = definitions.digest({"url": "x"}, tool)

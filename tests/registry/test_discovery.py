@@ -132,6 +132,7 @@ def test_every_field_counts(path: tuple[Any, ...]) -> None:
     assert definitions.digest(server, _flipped(path)) != definitions.digest(server, ADD)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("field", ["title", "description", "inputSchema", "annotations", "icons"])
 def test_a_changed_definition_is_held_and_agents_get_nothing(
     known: Server, look: Look, offering: Offering, olga: User, field: str
@@ -169,6 +170,7 @@ def test_the_order_of_keys_is_no_change(known: Server, look: Look, offering: Off
     assert _served() == ["calculator.add"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spelling", ["100", "100.0", "1e2", "1.0E+2"])
 def test_the_spelling_of_a_number_is_no_change(
     known: Server, look: Look, offering: Offering, spelling: str
@@ -200,6 +202,7 @@ def test_what_was_published_serves_again_when_it_comes_back(
     assert Definition.objects.count() == 2
 
 
+@pytest.mark.long
 def test_flapping_fills_no_table(known: Server, look: Look, offering: Offering) -> None:
     for description in ["one", "two", "one", "two", "one"]:
         offering.tools = [{**ADD, "description": description}]
@@ -358,6 +361,7 @@ RISKY = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rule", "tool"), RISKY.items(), ids=RISKY)
 def test_what_has_findings_waits_for_who_reads_them(
     shared: Server, look: Look, offering: Offering, settings: Any, rule: str, tool: Any
@@ -415,6 +419,7 @@ def test_a_setting_publishes_every_first_look(
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -444,6 +449,7 @@ def test_a_name_that_could_mislead_is_left_out_and_its_neighbours_are_not(
     assert _served() == ["calculator.add"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("length", [54, 128])
 def test_a_name_that_is_too_long_for_clients_is_kept_and_shortened_for_agents(
     known: Server, look: Look, offering: Offering, olga: User, length: int
@@ -508,6 +514,7 @@ def test_hidden_text_reaches_summaries_only_as_code_points(
     assert known.server_info == {"name": "nul⟦U+0000⟧⟦U+200B⟧"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", [401, 404, 500])
 def test_a_server_that_is_down_keeps_its_tools_and_says_why(
     known: Server, look: Look, offering: Offering, status: int
@@ -613,6 +620,7 @@ def test_a_command_that_is_not_in_the_catalogue_any_more_is_not_started(
     assert "no longer has “clock”" in look(server).summary
 
 
+@pytest.mark.long
 def test_old_looks_are_forgotten(known: Server) -> None:
     for number in range(60):
         discovery.fail(known, f"look {number}")
@@ -646,6 +654,7 @@ def test_the_worker_looks_at_one_and_at_all(known: Server, offering: Offering, o
     assert _tool("multiply").state == Tool.State.RETIRED
 
 
+@pytest.mark.long
 def test_the_command_line_discovers_and_publishes(
     shared: Server, offering: Offering, address: str
 ) -> None:
@@ -671,6 +680,7 @@ def test_the_command_line_discovers_and_publishes(
         call_command("discover", stdout=output)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -687,6 +697,7 @@ def test_the_command_line_says_what_was_wrong(
         call_command(*arguments)
 
 
+@pytest.mark.long
 def test_a_command_is_started_asked_and_ended(
     look: Look, commands: Callable[..., None], tmp_path: Path, olga: User
 ) -> None:
@@ -719,6 +730,7 @@ def test_a_look_that_fails_here_keeps_no_other_server_from_being_asked(
     assert "registry_exposed_in_any_case" in caplog.text or "exposed_name" in caplog.text
 
 
+@pytest.mark.long
 def test_a_tool_cannot_be_called_like_a_method_that_is_or_was_listed(
     known: Server, look: Look, offering: Offering, olga: User
 ) -> None:
@@ -738,6 +750,7 @@ def test_a_tool_cannot_be_called_like_a_method_that_is_or_was_listed(
     assert tool.state == Tool.State.RETIRED
 
 
+@pytest.mark.long
 def test_a_method_that_could_pass_for_one_before_is_left_out(
     known: Server, look: Look, olga: User
 ) -> None:
@@ -751,6 +764,7 @@ def test_a_method_that_could_pass_for_one_before_is_left_out(
     assert not Tool.objects.filter(name="acme/search").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("publish", [True, False])
 def test_a_long_list_asks_the_database_no_more_often_than_a_short_one(
     olga: User, publish: bool

@@ -65,6 +65,7 @@ def found(name: str = "add") -> Scan:
     return Definition.objects.filter(tool__name=name).latest().findings
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_what_it_finds_is_read_before_publishing(
     calculator: Server, look: Look, scanner: Scanner, seen: Path, client: Client
@@ -120,6 +121,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("then", "why"), FAILURES.items(), ids=FAILURES.values())
 def test_its_failure_is_said_and_stops_no_discovery(
@@ -159,6 +161,7 @@ def test_a_program_that_is_not_there_is_a_failure_too(
     assert "The external scanner failed: " in look(calculator).summary
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_what_it_started_ends_with_it(
     calculator: Server, look: Look, scanner: Scanner, settings: Any, tmp_path: Path

@@ -104,6 +104,7 @@ values: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.fixed_dictionaries({}, optional=values))
 def test_what_goes_in_comes_out(document: dict[str, Any]) -> None:
@@ -114,6 +115,7 @@ def test_what_goes_in_comes_out(document: dict[str, Any]) -> None:
     assert exact_json.loads(form.document) == document
 
 
+@pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(st.fixed_dictionaries({}, optional=values))
 def test_raw_and_back_changes_nothing(document: dict[str, Any]) -> None:

@@ -81,12 +81,6 @@ def mailer(olga: User) -> Server:
     return scenery.server("mailer", olga, scenery.SEND)
 
 
-@pytest.fixture
-def as_olga(client: Client, olga: User) -> Client:
-    client.force_login(olga)
-    return client
-
-
 def shown(client: Client, icon_id: int | None) -> bytes:
     return client.get(reverse("registry:icon", args=[icon_id])).content
 
@@ -251,6 +245,7 @@ def test_an_icon_that_is_declared_no_more_is_gone(mailer: Server) -> None:
     assert not Icon.objects.exists()
 
 
+@pytest.mark.long
 def test_a_server_gets_only_so_many(olga: User, pictures: tuple[Pictures, str]) -> None:
     offered, address = pictures
     tools = [

@@ -1,6 +1,5 @@
 """Large documents that packages ship, and a name for each of their operations."""
 
-import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from registry.openapi.document import base_urls, read
 from registry.openapi.naming import name_operations
 from registry.openapi.operations import list_operations
+from tests.clients import find_npm
 
 GUIDE = Path(__file__).parents[2] / "docs" / "en" / "guides" / "import-openapi.md"
 
@@ -36,9 +36,9 @@ DOCUMENTS = [
 
 
 def packed(one: PackagedDocument, there: Path) -> bytes:
-    npm = shutil.which("npm")
+    npm = find_npm()
     assert npm, "npm is needed"
-    argv = [npm, "pack", "--silent", f"{one.package}@{one.version}"]
+    argv = [*npm, "pack", "--silent", f"{one.package}@{one.version}"]
     subprocess.run(argv, cwd=there, check=True, capture_output=True, timeout=300)
     (archive,) = there.glob("*.tgz")
     with tarfile.open(archive) as tar:

@@ -1,6 +1,7 @@
 """Connecting accounts at servers: settings, links, the way there and back, and attacks on it."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -27,9 +28,9 @@ from registry.credentials import (
     vault,
 )
 from registry.credentials.authorization_server import SignInFailed
-from registry.models import Server, ServerClient, ServerCredential
+from registry.models import CredentialOwner, Server, ServerClient, ServerCredential
 from tests.conftest import person
-from tests.signing_in import at_authorization_server, connect, set_up, to_there
+from tests.signing_in import at_authorization_server, connect, of, set_up, to_there
 from tests.upstreams.guarded import Guarded, secrets_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -133,6 +134,40 @@ def test_a_person_connects_and_their_tokens_are_sealed_to_their_row(
     assert (entry.actor, entry.details["owner"]) == ("dora", "dora")
 
 
+def test_what_metadata_has_as_null_is_absent(
+    acme: Server, guarded: Guarded, dora: User, olga: User
+) -> None:
+    set_up(acme, Server.SignIn.PERSON, by=olga, client_id="given")
+    guarded.metadata = {"registration_endpoint": None, "revocation_endpoint": None}
+    guarded.metadata |= {"scopes_supported": None}
+
+    connect(dora, "acme")
+
+    assert ServerCredential.objects.get().person == dora
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"token_endpoint": "ftp://a.example/"}, "token_endpoint”不能使用：URL 必须以"),
+        ({"token_endpoint": "https://169.254.169.254/t"}, "地址 169.254.169.254 不是公共地址"),
+        ({"authorization_endpoint": "https://u:p@a.example/"}, "URL 不得包含用户名或密码"),
+        ({"token_endpoint": "https://xn--/"}, "不是 URL"),
+    ],
+)
+def test_a_sign_in_that_cannot_be_is_said_in_the_readers_language(
+    acme: Server, guarded: Guarded, dora: User, metadata: dict[str, str], said: str
+) -> None:
+    guarded.metadata = metadata
+    client = browser(dora)
+    client.cookies["django_language"] = "zh-hans"
+
+    page = client.post("/connections/acme/connect/", follow=True)
+
+    assert said in page.text, [str(one) for one in page.context["messages"]]
+    assert not re.search("The (URL|address|authorization)", page.text)
+
+
 def test_two_people_register_countersign_once(acme: Server, guarded: Guarded, dora: User) -> None:
     connect(dora, "acme")
     connect(person("erin", Role.VIEWER), "acme")
@@ -181,7 +216,7 @@ def test_setting_the_address_or_the_sign_in_anew_deletes_every_credential(
 
 def test_a_link_is_for_one_person_alone(acme: Server, dora: User) -> None:
     erin = person("erin", Role.VIEWER)
-    path = urlsplit(links.page_of(acme, dora.pk)).path
+    path = urlsplit(links.page_of(acme, of(dora))).path
 
     assert browser(dora).get(path).status_code == 200
     other = browser(erin).get(path)
@@ -194,8 +229,26 @@ def test_a_link_is_for_one_person_alone(acme: Server, dora: User) -> None:
     assert (entry.actor, entry.server) == ("erin", "acme")
 
 
+def test_one_rejected_answer_hides_no_other(acme: Server, guarded: Guarded, dora: User) -> None:
+    """A link of another user, then that user's answer, an answer of another issuer, one twice."""
+    erin = person("erin", Role.VIEWER)
+    client = browser(erin)
+    hers = at_authorization_server(to_there(browser(dora), "acme"), "dora")
+    own = at_authorization_server(to_there(client, "acme"), "erin")
+
+    for _ in range(2):
+        client.get(urlsplit(links.page_of(acme, of(dora))).path)
+        client.get(hers)
+        client.get(own.replace("iss=", "iss=https%3A%2F%2Fevil.example%2F"))
+        client.get(own)
+
+    found = Entry.objects.filter(action="credential.rejected")
+    assert {(one.actor, one.server) for one in found} == {("erin", "acme")}
+    assert len(set(rejections())) == len(rejections()) == 3
+
+
 def test_who_is_not_signed_in_is_led_to_the_sign_in(acme: Server, dora: User) -> None:
-    response = Client().get(urlsplit(links.page_of(acme, dora.pk)).path)
+    response = Client().get(urlsplit(links.page_of(acme, of(dora))).path)
 
     assert response.status_code == 302
     assert response.headers["Location"].startswith("/sign-in/")
@@ -280,6 +333,7 @@ INWARD = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("url", INWARD)
 @pytest.mark.parametrize(
     "name", ["authorization_endpoint", "token_endpoint", "registration_endpoint"]
@@ -363,30 +417,31 @@ def test_a_sealed_credential_opens_in_no_other_row(
     ServerCredential.objects.filter(pk=second.pk).update(sealed=first.sealed)
 
     with pytest.raises(credential_store.CredentialMissing):
-        credential_store.current(acme.pk, erin.pk)
+        credential_store.current(acme.pk, of(erin))
 
 
 def test_one_person_never_gets_anothers(acme: Server, guarded: Guarded, dora: User) -> None:
     connect(dora, "acme")
 
     with pytest.raises(credential_store.CredentialMissing):
-        credential_store.current(acme.pk, person("erin", Role.VIEWER).pk)
+        credential_store.current(acme.pk, of(person("erin", Role.VIEWER)))
     with pytest.raises(credential_store.CredentialMissing):
-        credential_store.current(acme.pk, None)
+        credential_store.current(acme.pk, CredentialOwner())
 
 
+@pytest.mark.long
 def test_secrets_are_on_no_page_in_no_entry_and_in_no_column(
     acme: Server, guarded: Guarded, dora: User, olga: User
 ) -> None:
     connect(dora, "acme")
     secrets = secrets_of(guarded)
     assert secrets
-    pages = ["/connections/", urlsplit(links.page_of(acme, dora.pk)).path, "/audit/"]
+    pages = ["/connections/", urlsplit(links.page_of(acme, of(dora))).path, "/audit/"]
     seen = [browser(dora).get(path).text for path in pages]
     seen += [browser(olga).get(f"/servers/acme/{path}").text for path in ("", "edit/", "sign-in/")]
     seen += [str(vars(one)) for one in Entry.objects.all()]
     seen += [str(row) for row in ServerCredential.objects.values()]
-    seen += [repr(credential_store.current(acme.pk, dora.pk))]
+    seen += [repr(credential_store.current(acme.pk, of(dora)))]
 
     assert not [one for one in secrets for text in seen if one in text]
 
@@ -463,6 +518,7 @@ def test_what_is_disconnected_while_it_is_renewed_stays_so_and_is_revoked(
     assert (guarded.access, guarded.refresh) == ({}, {})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("status", "said"),
     [
@@ -517,13 +573,14 @@ def test_a_header_for_everybody_does_not_go_beside_a_persons_own(
         acme, url=guarded.url, headers={"authorization": "Basic shared", "X-More": "1"}, by=olga
     )
     acme.refresh_from_db()
-    opened = credential_store.current(acme.pk, dora.pk)
+    opened = credential_store.current(acme.pk, of(dora))
 
     reached = connection(acme, Commands()).with_credential(opened.row, opened.headers)
 
     assert reached.headers == {"X-More": "1", **opened.headers}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at", ["evil", "honest"])
 def test_a_server_gets_no_code_of_another_whose_authorization_server_is_silent_about_itself(
     acme: Server, guarded: Guarded, dora: User, olga: User, at: str
@@ -570,7 +627,7 @@ async def test_without_the_database_a_call_is_known_not_to_be_sent(
         raise OperationalError("the connection is lost")
 
     monkeypatch.setattr(credential_store, "current", away)
-    server = ServerConnection("acme", "http", signs_in=1, is_personal=True)
+    server = ServerConnection("acme", "http", signs_in=1, credential_of="person")
 
     with pytest.raises(RecordUnavailable):
-        await CallCredentials().current(server, 1)
+        await CallCredentials().current(server, CredentialOwner("person", 1))

@@ -40,6 +40,7 @@ def unexplained() -> list[Finding]:
     return [one for one in latest.findings.findings if one.family == "change"]
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_a_change_under_one_version_is_shown_in_review_catalogue_and_sarif(
     known: Server, look: Look, offering: Offering, client: Client

@@ -114,6 +114,7 @@ def names(found: ServerListing) -> set[str]:
 REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_the_python_sdk_in_each_revision(
     upstreams: Upstreams, reports: str, revision: str
@@ -184,6 +185,7 @@ async def test_the_typescript_sdk_over_http(upstreams: Upstreams, everything: st
     assert [progress.progress for progress in heard] == [1, 2]
 
 
+@pytest.mark.long
 async def test_the_typescript_sdk_runs_a_tool_as_a_task(
     upstreams: Upstreams, everything: str
 ) -> None:
@@ -207,6 +209,7 @@ async def test_the_typescript_sdk_runs_a_tool_as_a_task(
     assert b"ferries" in reply.result
 
 
+@pytest.mark.long
 async def test_the_typescript_sdk_forgets_its_sessions(logs: Path) -> None:
     port = free_port()
     async with local_upstreams() as upstreams:
@@ -231,6 +234,7 @@ async def test_the_typescript_sdk_on_stdio(upstreams: Upstreams) -> None:
         assert f"is {n + 1}.".encode() in reply.result
 
 
+@pytest.mark.long
 async def test_the_time_server_on_stdio(upstreams: Upstreams) -> None:
     target = stdio(str(BIN / "mcp-server-time"), "--local-timezone", "UTC")
 
@@ -244,6 +248,7 @@ async def test_the_time_server_on_stdio(upstreams: Upstreams) -> None:
     assert wrong.is_error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_the_git_server_on_stdio(upstreams: Upstreams, tmp_path: Path, revision: str) -> None:
     subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)

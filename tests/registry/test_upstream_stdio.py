@@ -339,6 +339,7 @@ async def test_only_the_end_of_its_errors_is_kept(upstreams: Upstreams) -> None:
     assert len(upstreams.stderr("k")) <= 2 * 64 * 1024
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", ["modern", "stubborn"])
 async def test_closing_ends_the_process_and_what_it_started(era: str) -> None:
     async with local_upstreams() as upstreams:

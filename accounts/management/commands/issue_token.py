@@ -14,10 +14,28 @@ class Command(BaseCommand):
         parser.add_argument("agent")
         parser.add_argument("--owner", help="the owner of the new agent")
         parser.add_argument("--days", type=int, default=30)
+        parser.add_argument(
+            "--toolset",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="a toolset that it opens, once for each; default: all of the agent's",
+        )
+        parser.add_argument(
+            "--read-only", action="store_true", help="it calls read-only tools alone"
+        )
 
-    def handle(self, *, agent: str, owner: str | None, days: int, **options: Any) -> None:
+    def handle(
+        self, *, agent: str, owner: str | None, days: int, toolset: list[str], **options: Any
+    ) -> None:
         try:
-            token = services.issue_token(self._agent(agent, owner), by=None, days=days)
+            token = services.issue_token(
+                self._agent(agent, owner),
+                by=None,
+                days=days,
+                toolsets=toolset,
+                reads_only=options["read_only"],
+            )
         except CountersignError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(token)

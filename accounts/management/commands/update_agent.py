@@ -9,8 +9,8 @@ from core.errors import CountersignError
 
 class Command(BaseCommand):
     help = (
-        "Say after how many seconds an agent is told that its call is pending approval, and whether"
-        " its tokens must be bound to a key."
+        "Say after how many seconds an agent is told that its call is pending approval, whether its"
+        " tokens must be bound to a key, and for which team of its owner it acts."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -27,17 +27,41 @@ class Command(BaseCommand):
             help="whether only access tokens bound to the client's key open something",
         )
 
-    def handle(self, *, agent: str, hold: int | None, dpop: str | None, **options: Any) -> None:
+        parser.add_argument(
+            "--team",
+            help="whose account its calls carry at servers that are called with a team's; "
+            "empty: the only one of its owner",
+        )
+
+    def handle(
+        self,
+        *,
+        agent: str,
+        hold: int | None,
+        dpop: str | None,
+        team: str | None,
+        **options: Any,
+    ) -> None:
         known = Agent.objects.filter(name=agent).first()
         if known is None:
             raise CommandError(f"There is no agent named {agent}.")
-        if hold is None and dpop is None:
-            raise CommandError("Give --hold or --dpop.")
+        if hold is None and dpop is None and team is None:
+            raise CommandError("Give --hold, --dpop or --team.")
         if hold is not None:
             self._set_hold(known, hold)
         if dpop is not None:
             services.set_requires_dpop(known, dpop == "required", by=None)
             self.stdout.write(f"Proof of a key with requests of {agent}: {dpop}")
+
+        if team is not None:
+            self._set_team(known, team)
+
+    def _set_team(self, known: Agent, team: str) -> None:
+        try:
+            services.set_team(known, services.team_named(team) if team else None, by=None)
+        except CountersignError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{known} acts for: {team or 'the only team of its owner'}")
 
     def _set_hold(self, known: Agent, hold: int) -> None:
         try:

@@ -2,24 +2,26 @@
 
 import json
 import sys
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connections
-from django.db.migrations.loader import MigrationLoader
+from django.db import ProgrammingError, connections
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
 from accounts.models import AgentToken
-from audit import erasure_ledger, origins, rollback
+from audit import erasure_ledger
 from audit.demo import MARK, is_begun, is_demo
 from audit.signing import adopt_old_key, note_secret
 from config.fingerprint import schema_fingerprint
 from config.first_run import first_run
+from config.joined_migrations import first_missing
+from config.older_database import find_refusal
 from config.secret_check import check_secret
-from config.session_check import check_session
+from config.session_check import check_primary, check_session
 from notifications import push_keys
 
 TOO_OLD = (
@@ -44,12 +46,26 @@ class Command(BaseCommand):
             "--only-migrate", action="store_true", help="make nobody and nothing, print nothing"
         )
 
-    def handle(self, *, examples: bool, demo: bool, only_migrate: bool, **options: Any) -> None:
+        parser.add_argument(
+            "--restored",
+            action="store_true",
+            help="the database is an older one, which is declared next: do not compare it",
+        )
+
+    def handle(
+        self, *, examples: bool, demo: bool, only_migrate: bool, restored: bool, **options: Any
+    ) -> None:
         # What these say goes to the error output: ours is read by a program.
-        wrong = check_session(settings.DATABASE_URL)
+        wrong = check_session(settings.DATABASE_URL, settings.DATABASE_DIRECT_URL) or check_primary(
+            settings.DATABASE_DIRECT_URL
+        )
         if wrong := wrong or self._wrong_secret(before_rotation=only_migrate):
             raise CommandError(wrong)
-        if lacking := lacks():
+        # One of an earlier release cannot be read yet.
+        with suppress(ProgrammingError):
+            if not restored and is_begun():
+                self._require_present()
+        if lacking := first_missing(MigrationRecorder(connections["owner"]).applied_migrations()):
             raise CommandError(TOO_OLD.format(lacking))
         if demo:
             mark_as_demo()
@@ -61,8 +77,8 @@ class Command(BaseCommand):
         adopt_old_key()
         note_secret()
         push_keys.ensure()
-        # A restored database that is not declared yet may lack erasures.
-        if origins.is_at_home() and not rollback.has_gone_back():
+        if not restored:
+            self._require_present()
             erasure_ledger.keep_up()
         if only_migrate:
             return
@@ -76,6 +92,10 @@ class Command(BaseCommand):
         if before_rotation and any(not check_secret(url, secret) for secret in old):
             return ""
         return check_secret(url, settings.SECRET_KEY, old)
+
+    def _require_present(self) -> None:
+        if refusal := find_refusal():
+            raise CommandError(refusal)
 
     def _note_fingerprint(self) -> None:
         # Last, and in the database itself: whoever finds it need not do any of this.
@@ -95,14 +115,3 @@ def mark_as_demo() -> None:
     else:
         with connections["owner"].cursor() as cursor:
             cursor.execute(MARK)
-
-
-def lacks() -> str:
-    """The first of the joined migrations that is missing where others of them were made, or "".
-    Django itself would take such a database for a finished one."""
-    made = MigrationRecorder(connections["owner"]).applied_migrations()
-    joined = {
-        name for one in MigrationLoader(None).disk_migrations.values() for name in one.replaces
-    }
-    missing = sorted(joined - set(made)) if joined & set(made) else []
-    return ".".join(missing[0]) if missing else ""

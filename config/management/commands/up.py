@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,16 @@ from django.core.management.base import BaseCommand, CommandParser
 from config.embedded.service import CannotStart
 from config.installation import AlreadyRunning, Installation, Plan
 
+# One keeps a processor busy; beyond that, add hosts.
+AGENTS_MAX = 32
 ROOT = Path(__file__).resolve().parents[3]
+
+
+def number_of_endpoints(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= AGENTS_MAX:
+        raise ArgumentTypeError(f"from 1 to {AGENTS_MAX}")
+    return number
 
 
 class Command(BaseCommand):
@@ -31,6 +41,13 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--host", default="127.0.0.1", help="address to listen on (%(default)s)"
+        )
+        parser.add_argument(
+            "--agents",
+            type=number_of_endpoints,
+            default=1,
+            metavar="N",
+            help="processes of the agents' endpoint on its port (%(default)s)",
         )
         parser.add_argument(
             "--data",
@@ -65,6 +82,7 @@ class Command(BaseCommand):
             examples=options["examples"] or options["demo"],
             demo=options["demo"],
             paused=options["paused"],
+            agents=options["agents"],
         )
         try:
             asyncio.run(Installation(plan).run())

@@ -73,6 +73,8 @@ class Command(BaseCommand):
             lines = [submitted.reason, *map(str, submitted.violations)]
             self.stderr.write("\n".join(lines))
             return 3
+        for passed in submitted.warnings:
+            self.stderr.write(passed.sentence)
         if submitted.answer is None:
             call = Call.objects.get(pk=submitted.call_id)
             self.stderr.write(messages.stands(submitted.state, call.pk, call.fingerprint))

@@ -13,11 +13,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import services
+from accounts.actors import By
 from accounts.forms import AgentForm, TokenForm
 from accounts.models import MAX_HOLD_S, Agent, AgentToken, User
 from core.english import gettext as _
 from gateway.rest.v1 import forms, plain
-from gateway.rest.v1.members import Flag, Members, Text, Whole
+from gateway.rest.v1.members import Flag, Members, NameList, Text, Whole
 from gateway.rest.v1.views import ListView, RowView, ServiceView, caller_of
 
 # The console lets only those who may revoke tokens make new ones.
@@ -37,10 +38,16 @@ class AgentChange(Members):
     hold_seconds = Whole(required=False, allow_null=True, min_value=1, max_value=MAX_HOLD_S)
     # Whether only tokens that are bound to a client's key open something.
     requires_dpop = Flag(required=False)
+    # Of its owner's, whose account calls carry where servers take a team's; null: the only one.
+    team = Text(required=False, allow_null=True, max_length=150)
 
 
 class TokenBody(Members):
     days = Whole(required=False, default=30, min_value=1, max_value=services.MAX_DAYS)
+    # The toolsets that it opens; none: all of the agent's.
+    toolsets = NameList(required=False)
+    # Whether it calls read-only tools alone.
+    reads_only = Flag(required=False)
 
 
 class ReasonBody(Members):
@@ -53,6 +60,7 @@ class AgentAnswer(serializers.Serializer[Any]):
     enabled = serializers.BooleanField()
     hold_seconds = serializers.IntegerField(allow_null=True)
     requires_dpop = serializers.BooleanField()
+    team = serializers.CharField(allow_null=True)
     created_at = serializers.DateTimeField()
 
 
@@ -63,6 +71,10 @@ class TokenAnswer(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
     revoked_at = serializers.DateTimeField(allow_null=True)
     last_used_at = serializers.DateTimeField(allow_null=True)
+    # Of IPv6, the network of 64 bits.
+    last_address = serializers.CharField(allow_null=True)
+    toolsets = serializers.ListField(child=serializers.CharField())
+    reads_only = serializers.BooleanField()
 
 
 class IssuedTokenAnswer(TokenAnswer):
@@ -74,7 +86,7 @@ class Agents(ListView):
     scopes = {"GET": ("accounts.view_agent",), "POST": ("accounts.add_agent",)}
     bodies = {"POST": AgentBody}
     answers = {"GET": AgentAnswer, "POST": (201, AgentAnswer)}
-    rows = staticmethod(lambda request: Agent.objects.select_related("owner"))
+    rows = staticmethod(lambda request: Agent.objects.select_related("owner", "team"))
     key = "name"
     cursor = str
     shown = staticmethod(plain.agent)
@@ -116,6 +128,8 @@ class OneAgent(RowView):
             services.set_hold(agent, given["hold_seconds"], by=by)
         if "requires_dpop" in given:
             services.set_requires_dpop(agent, given["requires_dpop"], by=by)
+        if "team" in given:
+            _set_team(agent, given["team"], by=by)
         return self.answer(_agent(agent.name))
 
 
@@ -131,9 +145,16 @@ class Tokens(ListView):
         return self.once(request, lambda: self._issue(request, _agent(name)), secret="token")  # noqa: S106 a member's name
 
     def _issue(self, request: Request, agent: Agent) -> Response:
-        form = TokenForm(self.body(request))
+        given = self.body(request)
+        form = TokenForm(
+            {
+                "days": given["days"],
+                "toolsets": ",".join(given.get("toolsets", [])),
+                "reads_only": "1" if given.get("reads_only") else "",
+            }
+        )
         forms.check(form)
-        text = services.issue_token(agent, by=caller_of(request), days=form.cleaned_data["days"])
+        text = services.issue_token(agent, by=caller_of(request), **form.cleaned_data)
         return _issued(agent, text)
 
 
@@ -173,7 +194,14 @@ class RevokeToken(ServiceView):
 
 
 def _agent(name: str) -> Agent:
-    return get_object_or_404(Agent.objects.select_related("owner"), name=name)
+    return get_object_or_404(Agent.objects.select_related("owner", "team"), name=name)
+
+
+def _set_team(agent: Agent, name: str | None, *, by: By) -> None:
+    try:
+        services.set_team(agent, services.team_named(name) if name else None, by=by)
+    except services.AccountRefused as error:
+        raise ValidationError({"team": [str(error)]}) from error
 
 
 def _tokens(agent: Agent) -> QuerySet[AgentToken]:

@@ -123,6 +123,7 @@ class CallList(ListView):
 
 
 class CallDetail(ServiceView):
+    has_fields = True
     scopes = {"GET": ("calls.view_call",)}
     answers = {"GET": CallAnswer}
 
@@ -190,6 +191,7 @@ class Entries(ServiceView):
     queries = entry_filters.FILTERS
     query_schemas = entry_filters.SCHEMAS
     is_list = True
+    has_fields = True
 
     def get(self, request: Request) -> Response:
         given = request.query_params.dict()

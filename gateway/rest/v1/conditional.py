@@ -37,12 +37,22 @@ def etag(plain: Mapping[str, Any], *, without: Collection[str] = ()) -> str:
     return f'"{sha256(written).hexdigest()[:32]}"'
 
 
+def of_selection(tag: str, names: Collection[str] | None) -> str:
+    """The tag of the members that `?fields=` chose; None: of all members."""
+    return tag if names is None else f'{tag[:-1]}.{".".join(sorted({*names}))}"'
+
+
+def _whole(tag: str) -> str:
+    """The tag of all members: whoever read some of them read that version."""
+    return re.sub(r'\.[^"]*"\Z', '"', tag)
+
+
 def check(request: Request, tag: str) -> None:
     """Raises NoVersion and OtherVersion. `*` is no version: whoever sends it read none."""
     given = request.headers.get("If-Match", "").strip()
     if not given or given == "*":
         raise NoVersion
-    if tag not in _TAGS.findall(given):
+    if tag not in map(_whole, _TAGS.findall(given)):
         raise OtherVersion
 
 

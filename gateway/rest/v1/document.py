@@ -38,7 +38,9 @@ def _part_of_answers(made: dict[str, Any]) -> None:
         found = schemas[_name_of(answer)]
         if "next" in found["properties"]:
             found = schemas[_name_of(found["properties"]["items"]["items"])]
-        found.pop("required", None)
+        if "required" in found:
+            # Clients that do not send it may count on them.
+            found["x-required-without-fields"] = found.pop("required")
 
 
 def _name_of(reference: dict[str, Any]) -> str:

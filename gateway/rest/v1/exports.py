@@ -5,27 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit.exporting import ExportWriter, begin
+from audit import export_jobs
+from audit.exporting import begin
 from audit.models import Export
-from audit.views.exports import file_response
+from audit.views.downloads import NotDownloadable, file_response
 from calls.content.payloads import containing
 from core.english import gettext as _
+from gateway.rest.problems import problem
 from gateway.rest.v1 import entry_filters, plain
 from gateway.rest.v1.entry_filters import FILTERS
-from gateway.rest.v1.members import Members, StrictChoice, Text
+from gateway.rest.v1.members import Flag, Members, StrictChoice, Text
 from gateway.rest.v1.views import ListView, RowView, ServiceView, caller_of
 
 
 class ExportBody(Members):
     format = StrictChoice(choices=Export.Format.values, default=Export.Format.JSONL)
     filters = serializers.DictField(child=Text(max_length=200), default=dict)
+    # Whether a worker prepares the file, whose download resumes; else it is written while it is
+    # downloaded.
+    background = Flag(default=False)
 
     def validate_filters(self, given: dict[str, str]) -> dict[str, str]:
         if unknown := sorted(set(given) - set(FILTERS)):
@@ -43,7 +48,13 @@ class ExportAnswer(serializers.Serializer[Any]):
     filters = serializers.DictField(child=serializers.CharField())
     # Where it is downloaded.
     file = serializers.CharField()
-    # Of the newest download.
+    state = serializers.ChoiceField(choices=Export.State.values)
+    percent = serializers.IntegerField()
+    # In bytes, as far as it is prepared.
+    size = serializers.IntegerField()
+    fault = serializers.CharField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    # Of a direct one: of the newest download.
     rows = serializers.IntegerField()
     finished_at = serializers.DateTimeField(allow_null=True)
     digest = serializers.CharField()
@@ -66,7 +77,8 @@ class Exports(ListView):
         given, by = self.body(request), caller_of(request)
         filters = entry_filters.read(given["filters"])
         form = Export.Format(given["format"])
-        made = begin(filters, form, by=by.actor, person_id=by.person.pk)
+        make = export_jobs.request if given["background"] else begin
+        made = make(filters, form, by=by.actor, person_id=by.person.pk)
         made.refresh_from_db()
         return OneExport().answer(made, 201, reverse("api:export_detail", args=[made.pk]))
 
@@ -82,16 +94,38 @@ class OneExport(RowView):
         return plain.export(row)
 
 
+class CancelExport(ServiceView):
+    """Cancels an export in the background; deletes one that is ready."""
+
+    scopes = {"POST": ("audit.export_entry",)}
+    bodies = {"POST": Members}
+    answers = {"POST": ExportAnswer}
+
+    def post(self, request: Request, pk: int) -> Response:
+        return self.once(request, lambda: self._cancel(request, pk))
+
+    def _cancel(self, request: Request, pk: int) -> Response:
+        self.body(request)
+        export = get_object_or_404(_own(request), pk=pk)
+        if not export_jobs.end(export, by=caller_of(request).actor):
+            return problem(409, _("It is neither in preparation nor ready."))
+        return Response(plain.export(_own(request).get(pk=pk)))
+
+
 class ExportFile(ServiceView):
-    """The file, written as it is read; its digest is an entry."""
+    """The file. One in the background is ready once its state says so, and any range of its bytes
+    is downloaded; a direct one is written as it is read."""
 
     scopes = {"GET": ("audit.export_entry",)}
     answers = {"GET": (200, bytes)}
 
-    def get(self, request: Request, pk: int) -> StreamingHttpResponse:
+    def get(self, request: Request, pk: int) -> HttpResponseBase:
         export = get_object_or_404(_own(request), pk=pk)
-        writing = ExportWriter(export, by=caller_of(request).actor, has=containing)
-        return file_response(request._request, writing)
+        by = caller_of(request).actor
+        try:
+            return file_response(request._request, export, by=by, has=containing)
+        except NotDownloadable as error:
+            return problem(error.status, str(error))
 
 
 def _own(request: Request) -> QuerySet[Export]:

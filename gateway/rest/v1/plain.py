@@ -11,14 +11,20 @@ from approvals.models import Approval, Grant
 from audit.models import Entry, Export
 from audit.services import without_received
 from calls.models import Call, Freeze
+from calls.views.range_figures import OUTCOMES, OutcomeCounts, RangeFigures, TimeStep, TopCaller
+from calls.views.usage_figures import Usage
 from core.english import english
 from gateway.submit import messages
+from notifications.models import Delivery, Webhook
 from policies.as_code.rows import plain_limit, plain_rule
 from policies.models import Limit, Rule
-from registry.models import Definition, Discovery, Server, Tool, Toolset
+from registry.models import Definition, Discovery, Publication, Server, Tool, Toolset
 from registry.publishing.review import Review
 from registry.schemas import differences
 from registry.schemas.differences import DefinitionChange
+from registry.views.vouching import Vouching
+
+TOPS = ("tool", "agent", "server")
 
 
 def server(row: Server) -> dict[str, Any]:
@@ -35,6 +41,52 @@ def server(row: Server) -> dict[str, Any]:
         "health_since": row.health_since,
         "revision": row.revision,
         "discovered_at": row.discovered_at,
+    }
+
+
+def vouching(found: Vouching) -> dict[str, Any]:
+    return {
+        "origin": _origin(found) if found.origin else None,
+        "review": _last_review(found.review) if found.review else None,
+        "signature": _signature(found) if found.signature else None,
+    }
+
+
+def _origin(found: Vouching) -> dict[str, Any]:
+    row: Any = found.origin
+    return {
+        "name": row.name,
+        "version": row.version,
+        "digest": row.digest,
+        "registry": row.registry or None,
+        "is_namespace_checked": found.is_official,
+        "fetched_at": row.fetched_at,
+        "published_at": row.published_at or None,
+        "status": row.status or None,
+        "package": row.package.get("identifier"),
+        "package_version": row.package.get("version"),
+        "pinned_digest": found.digest or None,
+        "names_package": found.names_package,
+        "is_moved": row.is_moved,
+    }
+
+
+def _last_review(row: Publication) -> dict[str, Any]:
+    return {"at": row.at, "by": row.person.username if row.person else None}
+
+
+def _signature(found: Vouching) -> dict[str, Any]:
+    known: Any = found.signature
+    return {
+        "identity": known["identity"],
+        "issuer": known["issuer"],
+        "is_publishers": found.origin is not None and found.origin.is_signed_by_publisher,
+        "about": "package" if found.is_package_signed else "server.json",
+        "digest": known["digest"],
+        "predicate": known["predicate"] or None,
+        "at": known["at"],
+        "is_log_time": known["is_log_time"],
+        "log_index": known["log_index"],
     }
 
 
@@ -118,6 +170,7 @@ def agent(row: Agent) -> dict[str, Any]:
         "enabled": row.enabled,
         "hold_seconds": row.hold_s,
         "requires_dpop": row.requires_dpop,
+        "team": row.team.name if row.team else None,
         "created_at": row.created_at,
     }
 
@@ -130,6 +183,9 @@ def token(row: AgentToken) -> dict[str, Any]:
         "expires_at": row.expires_at,
         "revoked_at": row.revoked_at,
         "last_used_at": row.last_used_at,
+        "last_address": row.last_address or None,
+        "toolsets": row.toolsets,
+        "reads_only": row.reads_only,
     }
 
 
@@ -182,6 +238,11 @@ def export(row: Export) -> dict[str, Any]:
         "format": row.format,
         "filters": row.query,
         "file": reverse("api:export_file", args=[row.pk]),
+        "state": row.shown_state,
+        "percent": row.percent,
+        "size": row.bytes,
+        "fault": row.fault,
+        "expires_at": row.expires_at,
         "rows": row.rows,
         "finished_at": row.finished_at,
         "digest": row.digest,
@@ -227,3 +288,102 @@ def entry(row: Entry) -> dict[str, Any]:
         "reason": row.reason,
         "details": without_received(row.details),
     }
+
+
+def user(row: Any) -> dict[str, Any]:
+    """A user with `has_factor` (users.py)."""
+    return {
+        "name": row.username,
+        "display_name": row.get_full_name(),
+        "enabled": row.is_active,
+        "groups": [group.name for group in row.groups.all()],
+        "has_second_factor": row.has_factor,
+        "invited_by": row.invited_by.username if row.invited_by else None,
+        "joined_at": row.date_joined,
+        "last_signed_in_at": row.last_login,
+    }
+
+
+def webhook(row: Webhook) -> dict[str, Any]:
+    """`url` of a chat: its host and its last characters."""
+    return {
+        "id": row.pk,
+        "name": row.name,
+        "format": row.format,
+        "url": row.url,
+        "language": row.language,
+        "events": row.events,
+        "enabled": row.enabled,
+        "created_at": row.created_at,
+        "created_by": row.created_by.username if row.created_by else None,
+    }
+
+
+def delivery(row: Delivery) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "event": row.event,
+        "call": row.call_id,
+        "state": row.state,
+        "attempts": row.attempts,
+        "created_at": row.created_at,
+        "ended_at": row.ended_at,
+        "error": row.error,
+    }
+
+
+def usage(name: str, found: RangeFigures, tops: dict[str, list[TopCaller]]) -> dict[str, Any]:
+    """`tops`: by kind, empty for figures of one agent, server or rule."""
+    return {
+        "range": name,
+        "calls": found.total.calls,
+        "calls_before": found.before.calls,
+        "outcomes": _outcomes(found.total),
+        "error_percent": found.total.error_percent,
+        "p50": found.durations.p50,
+        "p95": found.durations.p95,
+        "is_sampled": found.is_sampled,
+        "steps": [_step(step) for step in found.steps],
+        **{f"{kind}s": [_top(one) for one in tops.get(kind, ())] for kind in TOPS},
+    }
+
+
+def tool_usage(row: Tool, found: Usage) -> dict[str, Any]:
+    return {
+        "tool": row.exposed_name,
+        "calls": found.calls,
+        "error_percent": found.wrong_percent,
+        "p50": found.p50,
+        "p95": found.p95,
+        "days": [
+            {
+                "day": one.day,
+                "calls": one.calls,
+                "error_share": one.error_share,
+                "p50": one.p50,
+                "p95": one.p95,
+            }
+            for one in found.days
+        ],
+        "callers": [{"agent": name, "calls": calls} for name, calls in found.callers],
+    }
+
+
+def _outcomes(counts: OutcomeCounts) -> dict[str, int]:
+    return {name: counts.by_outcome.get(name, 0) for name in OUTCOMES}
+
+
+def _step(step: TimeStep) -> dict[str, Any]:
+    return {
+        "since": step.since,
+        "until": step.until,
+        "calls": step.counts.calls,
+        "outcomes": _outcomes(step.counts),
+        "p50": step.durations.p50,
+        "p95": step.durations.p95,
+    }
+
+
+def _top(one: TopCaller) -> dict[str, Any]:
+    shown = {"name": one.name, "calls": one.calls}
+    return {**shown, "error_percent": one.error_percent, "p95": one.p95}

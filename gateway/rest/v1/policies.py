@@ -25,10 +25,11 @@ from inspection.patterns import LONGEST, MOST
 from inspection.results import HiddenText, Marking, SchemaCheck
 from policies import services
 from policies.conditions import TEXT_MAX
+from policies.coverage import why_covers_nothing
 from policies.forms.limits import LimitForm
 from policies.forms.rules import RuleForm
 from policies.limits import services as limits
-from policies.models import Effect, Limit, Rule
+from policies.models import Effect, Limit, LimitEffect, Rule
 from policies.models.limits import MOST_MINUTES
 from policies.thresholds import AFTER_MOST_MIN, THRESHOLDS_MAX, Distinct, StepUp
 from policies.views.saving import save_form
@@ -107,7 +108,7 @@ class RuleChange(RuleBody):
 
 
 class LimitBody(CoveringBody):
-    effect = StrictChoice(choices=[Effect.ASK.value, Effect.DENY.value])
+    effect = StrictChoice(choices=LimitEffect.values)
     kind = StrictChoice(choices=Limit.Kind.values)
     amount = Amount()
     period = StrictChoice(choices=Limit.Period.values, default="", allow_blank=True)
@@ -127,6 +128,11 @@ class RuleAnswer(RuleBody):
 
 class LimitAnswer(LimitBody):
     id = serializers.IntegerField()
+
+
+class NoticedLimit(LimitAnswer):
+    # That it covers nothing today, and why; empty where it covers something.
+    notice = serializers.CharField(allow_blank=True)
 
 
 class RuleList(ListView):
@@ -194,7 +200,7 @@ class OneRule(RowView):
 class LimitList(ListView):
     scopes = {"GET": ("policies.view_limit",), "POST": ("policies.add_limit",)}
     bodies = {"POST": LimitBody}
-    answers = {"GET": LimitAnswer, "POST": (201, LimitAnswer)}
+    answers = {"GET": LimitAnswer, "POST": (201, NoticedLimit)}
     rows = staticmethod(lambda request: _limits())
     key = "id"
     shown = staticmethod(plain.limit)
@@ -216,13 +222,14 @@ class OneLimit(RowView):
         "DELETE": ("policies.delete_limit",),
     }
     bodies = {"PATCH": LimitBody}
-    answers = {"GET": LimitAnswer, "PATCH": LimitAnswer, "DELETE": (204, None)}
+    answers = {"GET": NoticedLimit, "PATCH": NoticedLimit, "DELETE": (204, None)}
+    volatile = ("notice",)
 
     def row(self, request: Request, pk: int) -> Limit:
         return get_object_or_404(_limits(), pk=pk)
 
     def plain(self, row: Limit) -> dict[str, Any]:
-        return plain.limit(row)
+        return {**plain.limit(row), "notice": why_covers_nothing(row)}
 
     def patch(self, request: Request, pk: int) -> Response:
         return self.changed(request, lambda limit: self._change(request, limit), pk=pk)

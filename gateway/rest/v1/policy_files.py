@@ -13,25 +13,25 @@ from rest_framework.response import Response
 
 from accounts.relying_party import expected_origins
 from approvals.policy_plans import applying, planning, summaries
-from approvals.policy_plans.planning import CALLS, CALLS_MAX, CALLS_MIN, ORIGIN_MAX, NothingToPlan
+from approvals.policy_plans.planning import (
+    CALLS,
+    CALLS_MAX,
+    CALLS_MIN,
+    EXPORT,
+    ORIGIN_MAX,
+    VIEW,
+    NothingToPlan,
+)
 from gateway.rest import problems
 from gateway.rest.v1.members import Members, Text, Whole
-from gateway.rest.v1.views import ListView, RowView, ServiceView, caller_of, require
+from gateway.rest.v1.views import ListView, RowView, ServiceView, caller_of
 from policies.as_code import documents
 from policies.as_code.differences import all_changes
 from policies.as_code.documents import PolicyFile, PolicyMistakes
 from policies.as_code.yaml_reader import MAX_BYTES
 from policies.models import PolicyPlan
 
-EXPORT = (
-    "policies.view_rule",
-    "policies.view_limit",
-    "registry.view_server",
-    "registry.view_tool",
-    "registry.view_toolset",
-    "accounts.view_agent",
-)
-VIEW, PROPOSE = "policies.view_policyplan", "policies.add_policyplan"
+PROPOSE = "policies.add_policyplan"
 APPLY = "policies.apply_policyplan"
 
 
@@ -100,9 +100,10 @@ class PolicySchema(ServiceView):
 
 
 class PolicyDifference(ServiceView):
-    """Changes that a file would make. Nothing is kept."""
+    """Changes that a file would make. Nothing is kept. What changes shows what is there: that takes
+    what an export takes."""
 
-    scopes = {"POST": (PROPOSE,)}
+    scopes = {"POST": (PROPOSE, *EXPORT)}
     bodies = {"POST": FileBody}
     answers = {"POST": PolicyDifferenceAnswer}
     has_key = False
@@ -114,9 +115,10 @@ class PolicyDifference(ServiceView):
 class PolicyPlans(ListView):
     """Plans, the newest first, and a new one. 204: the file changes nothing."""
 
-    scopes = {"GET": (VIEW,), "POST": (PROPOSE,)}
+    scopes = {"GET": VIEW, "POST": (PROPOSE, *VIEW)}
     bodies = {"POST": PlanBody}
     answers = {"GET": PlanAnswer, "POST": (201, PlanAnswer)}
+    empty_answers = {"POST": 204}
     rows = staticmethod(lambda request: PolicyPlan.objects.all())
     key = "-id"
     shown = staticmethod(lambda plan: plain_plan(plan))  # noqa: PLW0108 defined below
@@ -125,7 +127,7 @@ class PolicyPlans(ListView):
         return self.once(request, lambda: self._propose(request))
 
     def _propose(self, request: Request) -> Response:
-        given = _readable(self, request)
+        given = self.body(request)
         try:
             plan = planning.make_plan(
                 given["proposal"],
@@ -142,7 +144,7 @@ class PolicyPlans(ListView):
 
 
 class OnePolicyPlan(RowView):
-    scopes = {"GET": (VIEW,)}
+    scopes = {"GET": VIEW}
     answers = {"GET": PlanAnswer}
 
     def row(self, request: Request, digest: str) -> PolicyPlan:
@@ -155,7 +157,7 @@ class OnePolicyPlan(RowView):
 class ApplyPolicyPlan(ServiceView):
     """A plan that people confirmed, once and as a whole. 409 says why not."""
 
-    scopes = {"POST": (APPLY,)}
+    scopes = {"POST": (APPLY, *VIEW)}
     bodies = {"POST": Members}
     answers = {"POST": PlanAnswer}
     # It is applied once in any case.
@@ -167,17 +169,9 @@ class ApplyPolicyPlan(ServiceView):
         return Response(plain_plan(applying.apply_plan(digest, by=caller_of(request))))
 
 
-def _readable(view: ServiceView, request: Request) -> dict[str, Any]:
-    """The body. What changes shows what is there: that takes what an export takes."""
-    given = view.body(request)
-    for scope in EXPORT:
-        require(request, scope)
-    return given
-
-
 def _with_file(view: ServiceView, request: Request, work: Any) -> Response:
     try:
-        return Response(work(documents.read_file(_readable(view, request)["proposal"])))
+        return Response(work(documents.read_file(view.body(request)["proposal"])))
     except PolicyMistakes as error:
         return _mistakes(error)
 

@@ -99,6 +99,8 @@ class ServiceSchema(AutoSchema):
             answers |= {(status, kind): OpenApiTypes.STR for kind in FILES}
         elif status < 400:
             answers[status] = OpenApiResponse(answer)
+        if empty := self.view.empty_answers.get(self.method):
+            answers[empty] = OpenApiResponse()
         return answers
 
     def get_override_parameters(self) -> list[Any]:
@@ -108,9 +110,8 @@ class ServiceSchema(AutoSchema):
         if self.method != "GET":
             return [IF_MATCH]
         narrowing = [_query(name, view.query_schemas.get(name)) for name in view.queries]
-        is_selected = view.is_list or view.is_versioned
         paging = [_cursor(view), LIMIT] if view.is_list else []
-        return narrowing + paging + ([_fields(view.answers["GET"])] if is_selected else [])
+        return narrowing + paging + ([_fields(view.answers["GET"])] if view.has_fields else [])
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
         """Bodies have no other members than these, and `together` says which go together."""

@@ -18,23 +18,32 @@ from gateway.rest.v1.servers import OneServer, ServerAnswer
 from gateway.rest.v1.views import ServiceView, caller_of
 from registry.models import Server
 from registry.server_json import importing
-from registry.server_json.document import MAX_WAYS, ServerJsonRefused
+from registry.server_json.document import MAX_BYTES, MAX_WAYS, ServerJsonRefused
 from registry.server_json.importing import ImportedDocument
 
 Way = TypeVar("Way")
 
 
 class ImportBody(Members):
-    """`server_json`, or `registry` with `server` and its `version`; of it one remote, or one
-    package with the host's command that runs it."""
+    """`server_json`, the same as a file's `server_json_text`, or `registry` with `server` and its
+    `version`; of it one remote, or one package with the host's command that runs it. `signature` is
+    a Sigstore bundle that signs the text, or names a digest that the document pins."""
 
     name = Text(max_length=32)
     title = Text(required=False, allow_blank=True, max_length=200)
     server_json = serializers.DictField(required=False)
+    server_json_text = Text(required=False, max_length=MAX_BYTES)
+    signature = serializers.DictField(required=False)
     registry = Text(required=False, max_length=500)
     server = Text(required=False, max_length=200)
     version = Text(required=False, max_length=255)
-    together = {"oneOf": [{"required": ["server_json"]}, {"required": ["registry", "server"]}]}
+    together = {
+        "oneOf": [
+            {"required": ["server_json"]},
+            {"required": ["server_json_text"]},
+            {"required": ["registry", "server"]},
+        ]
+    }
     # Which one, from 0 on.
     remote = Whole(required=False, min_value=0, max_value=MAX_WAYS)
     package = Whole(required=False, min_value=0, max_value=MAX_WAYS)
@@ -47,8 +56,10 @@ class ImportBody(Members):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if ("server_json" in attrs) == ("registry" in attrs and "server" in attrs):
-            raise serializers.ValidationError(_("Give server_json, or registry and server."))
+        is_listed = "registry" in attrs and "server" in attrs
+        if ["server_json" in attrs, "server_json_text" in attrs, is_listed].count(True) != 1:
+            said = _("Give server_json, server_json_text, or registry and server.")
+            raise serializers.ValidationError(said)
         if "package" in attrs and ("remote" in attrs or "command" not in attrs):
             raise serializers.ValidationError(_("A package needs a command, and no remote."))
         return attrs
@@ -74,6 +85,15 @@ class ImportedServers(ServiceView):
 
 
 def _read_document(given: dict[str, Any]) -> ImportedDocument:
+    document = _read(given)
+    if "signature" in given:
+        return importing.verify_signature(document, orjson.dumps(given["signature"]))
+    return document
+
+
+def _read(given: dict[str, Any]) -> ImportedDocument:
+    if "server_json_text" in given:
+        return importing.read_pasted(given["server_json_text"].encode())
     if "server_json" in given:
         return importing.read_pasted(orjson.dumps(given["server_json"]))
     return importing.fetch_server(

@@ -15,12 +15,15 @@ from rest_framework.response import Response
 
 from accounts.models import MAX_HOLD_S, Agent
 from core.english import gettext as _
+from gateway.rest.api import format_of, tool_list_response
 from gateway.rest.v1 import forms, plain
 from gateway.rest.v1.members import Flag, Members, NameList, StrictChoice, Text, Whole
-from gateway.rest.v1.views import ListView, RowView, bearer_of, caller_of, require
+from gateway.rest.v1.views import ListView, RowView, ServiceView, bearer_of, caller_of, require
+from gateway.submit import sync
 from registry import services
 from registry.forms.toolsets import ToolsetForm
 from registry.models import OwnTool, RegistryReaders, Separator, Server, Tool, Toolset
+from registry.publishing.tool_lists import FORMATS
 
 SEES_AGENTS = "accounts.view_agent"
 # By member: how it is set.
@@ -68,6 +71,21 @@ class ToolsetAnswer(serializers.Serializer[Any]):
     hold_seconds = serializers.IntegerField(allow_null=True)
     agent_sign_in = serializers.BooleanField()
     registry_readers = serializers.ChoiceField(choices=RegistryReaders.values)
+
+
+class LossAnswer(serializers.Serializer[Any]):
+    tool = serializers.CharField()
+    # In its schema, as a JSON pointer.
+    path = serializers.CharField()
+    why = serializers.CharField()
+
+
+class ToolListAnswer(serializers.Serializer[Any]):
+    toolset = serializers.CharField()
+    format = serializers.ChoiceField(choices=list(FORMATS))
+    digest = serializers.CharField()
+    tools = serializers.ListField(child=serializers.DictField())
+    losses = LossAnswer(many=True)
 
 
 class Toolsets(ListView):
@@ -120,6 +138,21 @@ class OneToolset(RowView):
                 for pk in now.keys() - wanted.keys():
                     part(toolset, now[pk], by=by)
         return self.answer(_every(request).get(pk=toolset.pk))
+
+
+class ToolsOfToolset(ServiceView):
+    """The toolset's published tools as a model's API takes them, with what the format cannot say.
+    The version is the digest."""
+
+    scopes = {"GET": ("registry.view_toolset",)}
+    answers = {"GET": ToolListAnswer}
+    queries = ("format",)
+    query_schemas = {"format": {"type": "string", "enum": list(FORMATS), "default": "mcp"}}
+
+    def get(self, request: Request, slug: str) -> Response:
+        form = format_of(request)
+        get_object_or_404(Toolset, slug=slug)
+        return tool_list_response(request, sync.published(slug), slug, form)
 
 
 Verb = Callable[..., None]

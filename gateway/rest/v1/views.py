@@ -58,13 +58,23 @@ class ServiceView(AgentView):
     # For the OpenAPI document and for reading bodies, by method.
     bodies: dict[str, type[serializers.Serializer[Any]]] = {}
     answers: dict[str, Any] = {}
+    # The status of a success that has nothing to show.
+    empty_answers: dict[str, int] = {}
     queries: Collection[str] = ()
     # Of those that are not any text.
     query_schemas: dict[str, dict[str, Any]] = {}
     is_list = False
+    # Whether `?fields=` chooses the members of what it shows.
+    has_fields = False
     # Whether its POST takes an idempotency key, and its changes a version.
     has_key = True
     is_versioned = False
+
+    def queries_of(self, method: str) -> Collection[str]:
+        if method not in ("GET", "HEAD"):
+            return ()
+        paging = ("cursor", "limit") if self.is_list else ()
+        return (*self.queries, *paging, *(("fields",) if self.has_fields else ()))
 
     def scopes_of(self, method: str) -> tuple[str, ...]:
         return self.scopes["GET" if method == "HEAD" else method]
@@ -122,6 +132,7 @@ class ListView(ServiceView):
     cursor: Callable[[str], Any] = int
     shown: Callable[[Any], Shown]
     is_list = True
+    has_fields = True
 
     def get(self, request: Request, **named: Any) -> Response:
         cls = type(self)
@@ -136,6 +147,7 @@ class RowView(ServiceView):
     """One row, which is changed and deleted only by who read its present version."""
 
     is_versioned = True
+    has_fields = True
     # Members that change by themselves.
     volatile: Collection[str] = ()
 
@@ -145,7 +157,8 @@ class RowView(ServiceView):
 
     def get(self, request: Request, **named: Any) -> Response:
         row = self.row(request, **named)
-        plain, tag = self.plain(row), self.tag(row)
+        plain = self.plain(row)
+        tag = conditional.of_selection(self.tag(row), names_of(request, plain))
         if conditional.is_known(request, tag):
             return Response(None, 304, headers={"ETag": tag})
         return Response(selected(request, plain), headers={"ETag": tag})
@@ -180,7 +193,7 @@ class RowView(ServiceView):
 def equal_to(rows: models.QuerySet[Any], request: Request, **fields: str) -> models.QuerySet[Any]:
     """Narrowed by the query's parameters, which name fields."""
     given = request.query_params
-    return rows.filter(**{field: given[name] for name, field in fields.items() if given.get(name)})
+    return rows.filter(**{field: given[name] for name, field in fields.items() if name in given})
 
 
 def bearer_of(request: Request) -> ServiceBearer:

@@ -6,6 +6,7 @@ a request that is wrong is answered here, wherever it wants its answer.
 
 from __future__ import annotations
 
+import secrets
 import time
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -21,21 +22,28 @@ from accounts import refusals
 from accounts.actors import AccountRefused
 from accounts.agent_sign_in import clients, grants, redirects
 from accounts.agent_sign_in.clients import ClientRefused
-from accounts.agent_sign_in.grants import CHALLENGE
+from accounts.agent_sign_in.grants import CHALLENGE, TokenRefused
 from accounts.dpop import is_thumbprint
 from accounts.http import ConsoleRequest
 from accounts.models import SignInClient, User
+from accounts.resources import canonical_resource
 from audit.services import record
 from core import english, seal
+from core.errors import CountersignError
 from core.http import page
 from core.request_rate import RequestRate
+from gateway.http.resource_metadata import resource_of
 from gateway.views.agent_sign_in.consent_facts import RequestRejected, agent_in, consent_facts
+from gateway.views.agent_sign_in.frames import not_in_frames
 from gateway.views.agent_sign_in.open_endpoint import SIGNS_IN, toolset_at
+from registry import services as registry
 from registry.managed import ManagedElsewhere
 from registry.models import Toolset
 
 _SEALED, LASTS_S = "agent sign-in", 600
 STATE_MAX = 2000
+NO_ADDRESS = english.gettext("The client names no address where users sign in agents.")
+NO_TOOLSET = english.gettext("Policy files manage every toolset where users sign in agents.")
 # Of one user in a minute: each may read a client's document.
 PAGES = RequestRate(30, 60.0)
 PARAMETERS = (
@@ -53,23 +61,60 @@ class SignInRequest(NamedTuple):
     resource: str
     state: str
     jkt: str
+    # One page gives one code.
+    page: str
 
 
+class TooManyPages(RequestRejected):
+    """The user opened more pages in a minute than they are let."""
+
+    def __init__(self, wait_s: int) -> None:
+        super().__init__(english.gettext("Too many requests. Try again in a minute."))
+        self.wait_s = wait_s
+
+
+@not_in_frames
 @page(SIGNS_IN, "GET", "HEAD", "POST")
 def authorize(request: ConsoleRequest) -> HttpResponse:
     try:
         if request.method == "POST":
             return _decide(request)
-        if PAGES.wait_s(str(request.user.pk)):
-            raise RequestRejected(english.gettext("Too many requests. Try again in a minute."))
+        if wait_s := PAGES.wait_s(str(request.user.pk)):
+            raise TooManyPages(wait_s)
         asked = _read(request.GET)
         # First: where nothing is switched on, no client's document is read.
-        toolset = _toolset(asked)
-        return _consent(request, asked, _client(asked), toolset)
-    except (RequestRejected, ClientRefused, AccountRefused, ManagedElsewhere) as error:
-        named = request.GET.get("client_id", "")
-        refusals.agent_sign_in(request, str(error), by=request.user, client_id=named)
-        return render(request, "gateway/sign_in_rejected.html", {"why": str(error)}, status=400)
+        toolsets = [_toolset(asked)] if asked.resource else _open_toolsets()
+        client = _client(asked)
+        if not asked.resource:
+            toolsets = _joinable(toolsets, request.user, client)
+        if len(toolsets) > 1:
+            return _choose(request, client, toolsets)
+        if not asked.resource:
+            asked = asked._replace(resource=resource_of(toolsets[0].slug))
+        return _consent(request, asked, client, toolsets[0])
+    except (
+        RequestRejected,
+        ClientRefused,
+        TokenRefused,
+        AccountRefused,
+        ManagedElsewhere,
+    ) as error:
+        return _rejected(request, error)
+
+
+def _rejected(request: ConsoleRequest, error: CountersignError) -> HttpResponse:
+    named = {name: request.GET.get(name, "") for name in ("client_id", "redirect_uri")}
+    refusals.agent_sign_in(request, str(error), by=request.user, **named)
+    is_flood = isinstance(error, TooManyPages)
+    answer = render(
+        request,
+        "gateway/sign_in_rejected.html",
+        {"why": str(error)},
+        status=429 if is_flood else 400,
+    )
+    if isinstance(error, TooManyPages):
+        answer["Retry-After"] = str(error.wait_s)
+    return answer
 
 
 def _read(given: QueryDict) -> SignInRequest:
@@ -90,9 +135,10 @@ def _read(given: QueryDict) -> SignInRequest:
         given.get("client_id", ""),
         given.get("redirect_uri", ""),
         challenge,
-        given.get("resource", ""),
+        canonical_resource(given.get("resource", "")),
         state,
         jkt,
+        secrets.token_urlsafe(16),
     )
 
 
@@ -106,15 +152,38 @@ def _client(asked: SignInRequest) -> SignInClient:
 def _toolset(asked: SignInRequest) -> Toolset:
     found = toolset_at(asked.resource)
     if found is None:
-        raise RequestRejected(
-            english.gettext("The client names no address where users sign in agents.")
-        )
+        raise RequestRejected(NO_ADDRESS)
     return found
+
+
+def _open_toolsets() -> list[Toolset]:
+    """Toolsets for a client that names no address, as before RFC 8707 (MCP 2025-03-26)."""
+    found = list(Toolset.objects.filter(agent_sign_in=True).order_by("slug"))
+    if not found:
+        raise RequestRejected(NO_ADDRESS)
+    return found
+
+
+def _joinable(toolsets: list[Toolset], person: User, client: SignInClient) -> list[Toolset]:
+    """Without those whose policy file names other agents: their consent would end in an error."""
+    agent = grants.agent_of(person, client)
+    found = [one for one in toolsets if registry.may_assign(one, agent, by=person)]
+    if not found:
+        raise RequestRejected(NO_TOOLSET)
+    return found
+
+
+def _choose(request: ConsoleRequest, client: SignInClient, toolsets: list[Toolset]) -> HttpResponse:
+    """Has the user name the address, which then stands in the request as if the client had."""
+    said = request.GET.dict()
+    ways = [(one, urlencode({**said, "resource": resource_of(one.slug)})) for one in toolsets]
+    return render(request, "gateway/choose_toolset.html", {"client": client, "ways": ways})
 
 
 def _consent(
     request: ConsoleRequest, asked: SignInRequest, client: SignInClient, toolset: Toolset
 ) -> HttpResponse:
+    clients.note_page(client)
     context = {
         **consent_facts(request.user, client, toolset, asked.resource),
         "action": reverse("gateway:authorize"),
@@ -173,6 +242,7 @@ def _allow(person: User, client: SignInClient, toolset: Toolset, asked: SignInRe
         redirect_uri=asked.redirect_uri,
         challenge=asked.challenge,
         jkt=asked.jkt,
+        page=asked.page,
     )
 
 

@@ -16,6 +16,7 @@ from policies import decide
 from policies.decide import Decision, RuleBook, Subject
 from policies.models import Effect
 from registry import services as registry
+from registry.credentials.owners import owner_for
 from registry.models import Toolset
 from registry.publishing import published_catalogue
 from registry.publishing.published_tools import PublishedTool
@@ -43,6 +44,7 @@ def consent_facts(
         "client": client,
         "host": clients.host_of(client),
         "look_alike": clients.look_alike(client),
+        "product": clients.product_named(client),
         "toolset": toolset,
         "resource": resource,
         "agent": agent,
@@ -85,6 +87,13 @@ def _tools(
         yield ToolEffect(name, decision.effect, decision.conditional)
 
 
+def _credential(person: User, tool: PublishedTool, agent: Agent | None) -> str:
+    """Whose it carries; of an agent that is not made yet, there is none."""
+    if agent is not None:
+        return owner_for(agent, tool.connection).label
+    return person.username if tool.connection.credential_of == "person" else ""
+
+
 def _decision(
     book: RuleBook,
     tool: PublishedTool,
@@ -107,7 +116,7 @@ def _decision(
             exposed=tool.exposed_name,
             tags=tool.tags,
             labels=tool.labels,
-            credential=person.username if tool.connection.is_personal else "",
+            credential=_credential(person, tool, agent),
             client=client_id,
         )
     )

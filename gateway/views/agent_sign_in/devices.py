@@ -26,7 +26,9 @@ from accounts.models import Attempt, DeviceCode, SignInClient, User
 from core import english, seal
 from core.http import page
 from core.request_rate import RequestRate
+from gateway.views.agent_sign_in.client_authentication import shown_client
 from gateway.views.agent_sign_in.consent_facts import RequestRejected, agent_in, consent_facts
+from gateway.views.agent_sign_in.frames import not_in_frames
 from gateway.views.agent_sign_in.open_endpoint import (
     SIGNS_IN,
     OAuthError,
@@ -43,6 +45,11 @@ from registry.models import Toolset
 # Of one address in an hour.
 STARTS = RequestRate(30, 3600.0)
 _SEALED = "device sign-in"
+ANSWERED = english.gettext("The device was answered before, or its code has expired.")
+
+
+class _WrongCode(RequestRejected):
+    """No device waits with the code that was typed."""
 
 
 class _Question(NamedTuple):
@@ -56,16 +63,11 @@ class _Question(NamedTuple):
 @open_endpoint("POST")
 def device_authorization(request: HttpRequest) -> HttpResponse:
     given = form_of(request)
-    client_id, resource = needed(given, "client_id"), needed(given, "resource")
+    resource = needed(given, "resource")
+    _check_start(request, resource, given.get("client_id", ""))
+    client_id = shown_client(request, given).client_id
     try:
-        check_rate(request, STARTS)
-        if toolset_at(resource) is None:
-            why = english.gettext("The client names no address where users sign in agents.")
-            raise OAuthError("invalid_target", why)
         clients.check_device_client(client_id)
-    except OAuthError as error:
-        refusals.agent_sign_in(request, str(error), client_id=client_id)
-        raise
     except ClientRefused as error:
         refusals.agent_sign_in(request, str(error), client_id=client_id)
         raise OAuthError("invalid_client", str(error), 401) from error
@@ -81,6 +83,19 @@ def device_authorization(request: HttpRequest) -> HttpResponse:
     return JsonResponse(said)
 
 
+def _check_start(request: HttpRequest, resource: str, client_id: str) -> None:
+    """Before any signature is checked. Raises OAuthError."""
+    try:
+        check_rate(request, STARTS)
+        if toolset_at(resource) is None:
+            why = english.gettext("The client names no address where users sign in agents.")
+            raise OAuthError("invalid_target", why)
+    except OAuthError as error:
+        refusals.agent_sign_in(request, str(error), client_id=client_id)
+        raise
+
+
+@not_in_frames
 @page(SIGNS_IN, "GET", "HEAD", "POST")
 def device(request: ConsoleRequest) -> HttpResponse:
     try:
@@ -93,6 +108,10 @@ def device(request: ConsoleRequest) -> HttpResponse:
         return render(request, "gateway/device.html", {"typed": typed})
     except TooManyAttempts as error:
         return render(request, "gateway/device.html", {"why": str(error)}, status=429)
+    except _WrongCode as error:
+        refusals.agent_sign_in(request, str(error), by=request.user)
+        context = {"why": str(error), "typed": request.POST.get("user_code", "")[:20]}
+        return render(request, "gateway/device.html", context, status=400)
     except (RequestRejected, ClientRefused, AccountRefused, ManagedElsewhere) as error:
         refusals.agent_sign_in(request, str(error), by=request.user)
         return render(request, "gateway/sign_in_rejected.html", {"why": str(error)}, status=400)
@@ -104,7 +123,7 @@ def _typed(request: ConsoleRequest) -> DeviceCode:
     found = devices.find(request.POST.get("user_code", "")[:100])
     if found is None:
         attempts.wrong(attempt, request.user.username)
-        raise RequestRejected(english.gettext("No device waits with this code."))
+        raise _WrongCode(english.gettext("No device waits with this code."))
     attempts.right(attempt)
     return found
 
@@ -149,9 +168,13 @@ def _unseal(person: User, text: str) -> DeviceCode:
 
 
 def _decide(request: ConsoleRequest) -> HttpResponse:
-    asked = _question(_unseal(request.user, request.POST.get("request", "")))
+    row = _unseal(request.user, request.POST.get("request", ""))
     is_allowed = request.POST.get("decision") == "allow"
-    _write(request.user, asked, is_allowed=is_allowed)
+    if row.person_id == request.user.pk:
+        refusals.agent_sign_in(request, ANSWERED, by=request.user)
+        context = {"allowed": True, "why": ANSWERED}
+        return render(request, "gateway/device_done.html", context, status=400)
+    _write(request.user, _question(row), is_allowed=is_allowed)
     return render(request, "gateway/device_done.html", {"allowed": is_allowed})
 
 
@@ -159,5 +182,4 @@ def _decide(request: ConsoleRequest) -> HttpResponse:
 def _write(person: User, asked: _Question, *, is_allowed: bool) -> None:
     agent = agent_in(asked.toolset, person, asked.client) if is_allowed else None
     if not devices.decide(asked.row, asked.client, person=person, agent=agent):
-        why = english.gettext("The device was answered before, or its code has expired.")
-        raise RequestRejected(why)
+        raise RequestRejected(ANSWERED)

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 
 from accounts import dpop
+from accounts.agent_sign_in import id_jag
 from accounts.agent_sign_in.client_keys import SIGNED
 from accounts.agent_sign_in.clients import CODE_GRANT, DEVICE_GRANT
 from accounts.models import AgentToken
@@ -62,7 +63,7 @@ def _metadata() -> dict[str, Any]:
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "device_authorization_endpoint": _at("gateway:device_authorization"),
-        "grant_types_supported": GRANT_TYPES,
+        "grant_types_supported": grant_types(),
         "token_endpoint_auth_methods_supported": ["none", SIGNED],
         "token_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
         "revocation_endpoint_auth_methods_supported": ["none", SIGNED],
@@ -73,9 +74,15 @@ def _metadata() -> dict[str, Any]:
         "client_id_metadata_document_supported": True,
         "authorization_response_iss_parameter_supported": True,
     }
+    if id_jag.is_switched_on():
+        said["authorization_grant_profiles_supported"] = [id_jag.PROFILE]
     if settings.CLIENT_REGISTRATION:
         said["registration_endpoint"] = _at("gateway:register_client")
     return said
+
+
+def grant_types() -> list[str]:
+    return [*GRANT_TYPES, *([id_jag.JWT_BEARER_GRANT] if id_jag.is_switched_on() else [])]
 
 
 def _at(name: str) -> str:

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 from accounts import dpop, refusals, used_proofs
 from accounts.dpop import ProofFailed
 from accounts.models import Agent
+from accounts.resources import canonical_resource
 from core.client_address import client_address, host_network
 from core.connections import each_within
 from core.request_rate import RequestRate
@@ -34,9 +35,9 @@ View = Callable[[HttpRequest], HttpResponse]
 class OAuthError(Exception):
     """An answer of RFC 6749, 5.2: `error`, and a sentence for whoever reads the client's log."""
 
-    def __init__(self, error: str, description: str, status: int = 400) -> None:
+    def __init__(self, error: str, description: str, status: int = 400, *, wait_s: int = 0) -> None:
         super().__init__(description)
-        self.error, self.status = error, status
+        self.error, self.status, self.wait_s = error, status, wait_s
 
 
 def open_endpoint(*methods: str) -> Callable[[View], View]:
@@ -59,7 +60,8 @@ def open_endpoint(*methods: str) -> Callable[[View], View]:
                     return view(request)
             except OAuthError as error:
                 said = {"error": error.error, "error_description": str(error)}
-                return JsonResponse(said, status=error.status)
+                headers = {"Retry-After": error.wait_s} if error.wait_s else None
+                return JsonResponse(said, status=error.status, headers=headers)
 
         return answered
 
@@ -85,7 +87,7 @@ def check_rate(request: HttpRequest, rate: RequestRate) -> None:
     """Raises OAuthError."""
     if wait_s := rate.wait_s(network_of(request)):
         said = f"Too many requests of this address: wait {wait_s} s."
-        raise OAuthError("temporarily_unavailable", said, 429)
+        raise OAuthError("temporarily_unavailable", said, 429, wait_s=wait_s)
 
 
 def network_of(request: HttpRequest) -> str:
@@ -101,7 +103,10 @@ def form_of(request: HttpRequest) -> dict[str, str]:
     given: dict[str, Any] = dict(request.POST.lists())
     if any(len(values) > 1 or "\0" in values[0] for values in given.values()):
         raise OAuthError("invalid_request", "Send each parameter once, and without NUL.")
-    return {name: values[0] for name, values in given.items()}
+    form = {name: values[0] for name, values in given.items()}
+    if "resource" in form:
+        form["resource"] = canonical_resource(form["resource"])
+    return form
 
 
 def needed(given: dict[str, str], name: str) -> str:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from accounts import refusals, service_accounts
-from accounts.agent_sign_in import access_tokens, clients, devices, grants
+from accounts.agent_sign_in import access_tokens, clients, devices, grants, id_jag
 from accounts.agent_sign_in.client_assertions import ShownClient
 from accounts.agent_sign_in.client_keys import SIGNED
 from accounts.agent_sign_in.clients import ClientRefused
@@ -22,9 +22,9 @@ from core import strict_json
 from core.english import gettext as _
 from core.request_rate import RequestRate
 from gateway.http.resource_metadata import SCOPE
-from gateway.views.agent_sign_in import workload_tokens
+from gateway.views.agent_sign_in import enterprise_tokens, workload_tokens
 from gateway.views.agent_sign_in.client_authentication import shown_client
-from gateway.views.agent_sign_in.discovery import GRANT_TYPES
+from gateway.views.agent_sign_in.discovery import grant_types
 from gateway.views.agent_sign_in.open_endpoint import (
     OAuthError,
     check_rate,
@@ -38,7 +38,7 @@ from gateway.views.agent_sign_in.open_endpoint import (
 )
 
 # Of one address in an hour.
-REGISTRATIONS = RequestRate(20, 3600.0)
+REGISTRATIONS = RequestRate(settings.CLIENT_REGISTRATIONS, 3600.0)
 REGISTRATION_MAX = 16 * 1024
 INTROSPECTS = "accounts.view_agenttoken"
 
@@ -48,6 +48,8 @@ def token(request: HttpRequest) -> HttpResponse:
     given = form_of(request)
     if given.get("grant_type") == "client_credentials":
         return workload_tokens.answer(request, given)
+    if given.get("grant_type") == id_jag.JWT_BEARER_GRANT:
+        return enterprise_tokens.answer(request, given)
     try:
         issued = _issued(given, shown_client(request, given), proved_key(request))
     except DeviceWaits as error:
@@ -57,7 +59,7 @@ def token(request: HttpRequest) -> HttpResponse:
         whose = error.person.username if error.person else ""
         named = given.get("client_id", "")
         refusals.agent_sign_in(request, str(error), client_id=named, person=whose)
-        raise OAuthError("invalid_grant", str(error)) from error
+        raise _refusal(error, named) from error
     said = {
         "access_token": issued.access_token,
         "token_type": issued.token_type,
@@ -66,6 +68,13 @@ def token(request: HttpRequest) -> HttpResponse:
         "scope": SCOPE,
     }
     return JsonResponse(said)
+
+
+def _refusal(error: TokenRefused, client_id: str) -> OAuthError:
+    """SDKs forget their registration, and begin anew, by `invalid_client` alone."""
+    if client_id.startswith(clients.REGISTERED) and not clients.is_known(client_id):
+        return OAuthError("invalid_client", _("The client is not known here."), 401)
+    return OAuthError("invalid_grant", str(error))
 
 
 def _issued(given: dict[str, str], shown: ShownClient, jkt: str) -> Issued:
@@ -95,7 +104,7 @@ def _issued(given: dict[str, str], shown: ShownClient, jkt: str) -> Issued:
                 is_open=is_open,
                 jkt=jkt,
             )
-    raise OAuthError("unsupported_grant_type", f"Use one of {', '.join(GRANT_TYPES)}.")
+    raise OAuthError("unsupported_grant_type", f"Use one of {', '.join(grant_types())}.")
 
 
 @open_endpoint("POST")
@@ -154,8 +163,11 @@ def register_client(request: HttpRequest) -> HttpResponse:
     if not settings.CLIENT_REGISTRATION:
         raise OAuthError("access_denied", "Clients do not register themselves here.", 403)
     try:
+        said = _document(request)
+        clients.check(said)
+        # What cannot be registered takes nothing from others behind the same address.
         check_rate(request, REGISTRATIONS)
-        client = clients.register(_document(request), network=network_of(request))
+        client = clients.register(said, network=network_of(request))
     except ClientRefused as error:
         refusals.agent_sign_in(request, str(error))
         raise OAuthError("invalid_client_metadata", str(error)) from error

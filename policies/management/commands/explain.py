@@ -23,10 +23,16 @@ class Command(BaseCommand):
         parser.add_argument("agent", help="its name")
         parser.add_argument("tool", help="as agents name it: mailer.send_mail")
         parser.add_argument("arguments", nargs="?", default="{}", help="JSON")
+        parser.add_argument("--toolset", default="", help="for limits counted for each toolset")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            explained = suppose(options["agent"], options["tool"], options["arguments"])
+            explained = suppose(
+                options["agent"],
+                options["tool"],
+                options["arguments"],
+                toolset=options["toolset"],
+            )
         except SimulationRefused as error:
             raise CommandError(str(error)) from error
         self.stdout.write("\n".join(_lines(explained)))

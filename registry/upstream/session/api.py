@@ -20,7 +20,7 @@ from registry.upstream.transport.http_request import (
     HttpRequest,
     PlainAnswer,
     exchange_plainly,
-    fields,
+    head_of,
 )
 from registry.upstream.values import (
     CallReply,
@@ -77,8 +77,7 @@ class ApiServer:
         # The operator's come before the agent's.
         headers |= {name: v for name, v in rendered.headers.items() if name.lower() not in own}
         headers |= self._target.headers
-        line = f"{rendered.method} {rendered.target} HTTP/1.1"
-        head = f"{line}\r\nHost: {self._url.host_port_subcomponent}".encode() + fields(headers)
+        head = head_of(rendered.method, rendered.target, self._url, headers)
         origin = self._pool.origin_of(self._url)
         request = HttpRequest(0, origin, head, rendered.body, call.limits)
         request.is_bare = rendered.method in ("GET", "DELETE") and not rendered.body

@@ -24,6 +24,9 @@ MULTIPART = "multipart/form-data"
 _UNRESERVED = "-._~"
 # Without what would end a member of the query.
 _RESERVED = _UNRESERVED + ":/?@!$'()*,;"
+# All that a path may have (RFC 3986, 3.3), and what is encoded already.
+_PATH = _UNRESERVED + "/:@!$&'()*+,;=%"
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*").fullmatch
 _DELIMITERS = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 _SEGMENT_END = re.compile(r"[/\\]")
@@ -48,7 +51,8 @@ def render(plan: Plan, base_path: str, arguments: bytes) -> ApiRequest:
     """The request of these arguments, which fit the tool's schema. Raises NotSent where they would
     reach another operation than the one that was reviewed."""
     given = exact_json.loads(arguments)
-    path, query = plan["path"], []
+    in_path: dict[str, str] = {}
+    query: list[str] = []
     request = ApiRequest(plan["method"], "", {"Accept": plan.get("accept", "*/*")})
     cookies: list[str] = []
     for step in plan.get("parameters", ()):
@@ -59,7 +63,7 @@ def render(plan: Plan, base_path: str, arguments: bytes) -> ApiRequest:
             continue
         match step["in"]:
             case "path":
-                path = path.replace(f"{{{step['name']}}}", _in_path(step, value))
+                in_path[step["name"]] = _in_path(step, value)
             case "query":
                 query += _in_query(step, step["name"], value)
             case "header":
@@ -68,9 +72,22 @@ def render(plan: Plan, base_path: str, arguments: bytes) -> ApiRequest:
                 cookies += _in_query(step, step["name"], value)
     if cookies:
         request.headers["Cookie"] = "; ".join(cookies)
-    request.target = base_path.rstrip("/") + path + (f"?{'&'.join(query)}" if query else "")
+    request.target = base_path.rstrip("/") + _filled(plan["path"], in_path)
+    if query:
+        request.target += f"?{'&'.join(query)}"
     _write_body(plan.get("body"), given, arguments, request)
     return request
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    """The path, percent-encoded, with its variables' values, which are encoded already."""
+    pieces = _VARIABLE.split(template)
+    pieces[::2] = [quote(piece, safe=_PATH) for piece in pieces[::2]]
+    pieces[1::2] = [values[name] for name in pieces[1::2]]
+    filled = "".join(pieces)
+    if leads_elsewhere(filled):
+        raise _not_sent(_("The arguments in the path would lead to another operation."))
+    return filled
 
 
 def _in_path(step: Plan, value: Any) -> str:
@@ -93,7 +110,7 @@ def _in_path(step: Plan, value: Any) -> str:
         case _:
             text = quote(_text(value), safe=_UNRESERVED)
             written = f"{quote(name)}={text}" if pairs else text
-    if _leads_elsewhere(written):
+    if leads_elsewhere(written):
         raise _not_sent(
             _("The argument “%(name)s” must not be “%(value)s”: it stands in the path.")
             % {"name": step["argument"], "value": written}
@@ -101,7 +118,7 @@ def _in_path(step: Plan, value: Any) -> str:
     return prefix + written
 
 
-def _leads_elsewhere(written: str) -> bool:
+def leads_elsewhere(written: str) -> bool:
     """Whether it could become the path of another operation: proxies decode, some of them twice,
     and then resolve dots; Java's servers cut a segment at its semicolon."""
     segments = _SEGMENT_END.split(unquote(unquote(written)))

@@ -17,6 +17,7 @@ from core.connection_pool import (
     StaleConnection,
 )
 from core.http_connection import BadHttp, ConnectionCut, Fields, ReadTimeout
+from core.http_head import request_head
 from core.kept_english import gettext as _
 from core.outbound import AddressRefused
 from core.system_errors import describe, describe_certificate
@@ -49,6 +50,8 @@ _AT_ONCE = 64 * 1024
 _RESUME_WAIT_S = 10.0
 # Whatever becomes of a connection, and time running out.
 _FAILURES = (OSError,)
+# Source: RFC 9110, 5.6.2.
+_is_name = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 _BREAK = re.compile(r"[\r\n\0]")
 
 
@@ -104,12 +107,21 @@ class PlainAnswer:
 
 def head(method: str, url: URL, headers: Mapping[str, str]) -> bytes:
     """Request line and headers as bytes."""
-    lines = [f"{method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
-    return "\r\n".join(lines).encode() + fields(headers)
+    return head_of(method, url.raw_path_qs, url, headers)
+
+
+def head_of(method: str, target: str, url: URL, headers: Mapping[str, str]) -> bytes:
+    """The same, of a target that is none of a URL: `url` says the host. Raises NotSent."""
+    try:
+        return request_head(method, target, url) + fields(headers)
+    except AddressRefused as error:
+        raise NotSent(str(error), status=400) from error
 
 
 def fields(headers: Mapping[str, str]) -> bytes:
-    """Further header lines of a request."""
+    """Further header lines of a request. Raises NotSent."""
+    if odd := next((name for name in headers if not _is_name(name)), None):
+        raise NotSent(_("“%s” is no name of a header.") % odd[:100], status=400)
     if any(_BREAK.search(name + value) for name, value in headers.items()):
         raise NotSent(_("A header of the request holds a line break."))
     return "".join(f"\r\n{name}: {value}" for name, value in headers.items()).encode()
