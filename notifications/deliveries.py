@@ -17,6 +17,7 @@ from accounts.models import User
 from accounts.role_changes import deciding_groups
 from approvals.models import Approval
 from audit.models import ClockTime, Entry
+from audit.names import entries_of
 from core.english import gettext as _
 from notifications import begun_delegations, escalation
 from notifications.delivery_entries import note_dropped, note_given_up, note_sent
@@ -84,7 +85,7 @@ EXPIRING = """
 def create_for(entries: Iterable[Entry]) -> None:
     """In the caller's transaction, which also remembers that they were read."""
     made = [(one, event) for one in entries if (event := event_of(one.action, one.from_state))]
-    made = [(one, event) for one, event in made if not _has_own_entries(one)]
+    made = [(one, event) for one, event in made if not _has_own_entries(one) and _is_news(one)]
     if made:
         _store(made)
 
@@ -97,6 +98,16 @@ def _has_own_entries(entry: Entry) -> bool:
     changed = {*details["before"]} ^ {*details["after"]}
     deciding = deciding_groups(Group.objects.filter(name__in=changed))
     return changed == {one.name for one in deciding}
+
+
+def _is_news(entry: Entry) -> bool:
+    """A server is said to be reachable again only where it was unreachable before: not the first
+    time."""
+    if entry.action != "server.reached":
+        return True
+    changes = entries_of(["server.lost", "server.reached"]).filter(server=entry.server)
+    before = changes.filter(pk__lt=entry.pk).order_by("-pk").first()
+    return before is not None and before.action == "server.lost"
 
 
 def create_reminders(done: dict[UUID, datetime] | None = None) -> int:

@@ -104,6 +104,11 @@ def _unknown(scene: Scene) -> None:
     move_now(Move(running, State.RUNNING, State.UNKNOWN, SYSTEM, reason="Its worker ended."))
 
 
+def _reached_again(scene: Scene) -> None:
+    scene.of_server("server.lost")
+    scene.of_server("server.reached")
+
+
 def _of_calendar(action: str) -> Callable[[Scene], object]:
     return lambda _scene: record(
         action, actor=SYSTEM, reason="It is no valid calendar.", schedule="Night shift"
@@ -206,7 +211,7 @@ TO_ALL = {
         {"server": "mailer", "reason": "As a test."},
     ),
     Event.SERVER_REACHABLE: Case(
-        lambda scene: scene.of_server("server.reached"),
+        _reached_again,
         "Server reachable: mailer", ("mailer", "It answers again."), "/servers/mailer/",
         {"server": "mailer"},
     ),

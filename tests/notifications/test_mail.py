@@ -338,6 +338,29 @@ def test_operators_hear_of_servers_definitions_stops_and_unknown_outcomes(
     assert "\u202e" not in text_of(lost) + text_of(lost, "html")
 
 
+def test_a_server_that_is_reached_for_the_first_time_is_not_announced(
+    olga: User, cursor: None, mailbox: Mailbox
+) -> None:
+    reader(olga)
+    server = scenery.server("calculator", olga, scenery.ADD)
+    record("server.reached", actor=SYSTEM, server=server.slug)
+
+    notify()
+    assert not Delivery.objects.filter(event="server.reachable").exists()
+
+    # Of another server nothing is concluded.
+    record("server.lost", actor=SYSTEM, server="mailer")
+    record("server.reached", actor=SYSTEM, server=server.slug)
+    notify()
+    assert not Delivery.objects.filter(event="server.reachable").exists()
+
+    record("server.lost", actor=SYSTEM, server=server.slug)
+    record("server.reached", actor=SYSTEM, server=server.slug)
+    notify()
+    assert Delivery.objects.get(event="server.reachable").server == "calculator"
+    assert "Server reachable: calculator" in [one["Subject"] for one in mailbox.messages]
+
+
 def hold_many(scout: Agent, tool: Tool, count: int) -> list[UUID]:
     mails = [{**scenery.MAIL, "subject": f"Number {uuid7()}"} for _ in range(count)]
     return [scenery.call(scout, tool, one, State.HELD) for one in mails]
