@@ -183,7 +183,7 @@ def test_a_morning(opened: Opened, office: Office, pictures: Path) -> None:
 
 def grant_minutes(alice: Morning) -> None:
     page = alice.page
-    for at, begins in (("$.path", "minutes/"), ("$.content", "# Minutes\n")):
+    for at, begins in (("path", "minutes/"), ("content", "# Minutes\n")):
         line = page.get_by_role("group", name=at)
         alice.to(line.get_by_role("combobox"))
         page.keyboard.type("begins")

@@ -235,7 +235,7 @@ def grants(on: Stage) -> Attempt:
     on.page.goto(f"/queue/{first}/")
     on.page.get_by_role("button", name="Approve").click()
     on.page.get_by_role("link", name="Create a standing approval").click()
-    subject = on.page.get_by_role("group", name="$.subject")
+    subject = on.page.get_by_role("group", name="subject")
     choose(subject.get_by_role("combobox"), "prefix")
     subject.get_by_label("It begins with").fill("Minutes")
     on.page.get_by_role("button", name="What would it have covered?").click()
