@@ -362,6 +362,24 @@ async def test_an_argument_never_leads_to_another_path(play: Play, api: HttpApi,
 
 
 @pytest.mark.long
+async def test_a_list_without_members_stands_in_no_path(
+    play: Play, api: HttpApi, bob: User
+) -> None:
+    server = await Server.objects.aget(slug="stable")
+    keys = ["GET /matrix/{id}", "GET /matrices/{id}", "GET /several/{ids}"]
+    await sync_to_async(offer)(server, keys, by=bob)
+    agent = play()
+    api.received.clear()
+
+    for tool, name in (("matrix", "id"), ("matrices", "id"), ("several", "ids")):
+        reply = await agent.call(f"stable.get_{tool}_one", {name: []})
+        assert reply.result["isError"] is True
+        assert "stands in the path" in reply.text
+
+    assert api.received == []
+
+
+@pytest.mark.long
 async def test_a_slash_in_an_argument_stays_in_its_place(play: Play, api: HttpApi) -> None:
     await play().call("stable.get_find_one", {"name": "a/pets?x=1#y"})
 

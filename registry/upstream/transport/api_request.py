@@ -22,8 +22,9 @@ Plan = Mapping[str, Any]
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 _UNRESERVED = "-._~"
-# Without what would end a member of the query.
-_RESERVED = _UNRESERVED + ":/?@!$'()*,;"
+# Without what would end a member of the query, or stand for a space in it.
+_RESERVED = _UNRESERVED + ":/?@!$'()*,;="
+_TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 # All that a path may have (RFC 3986, 3.3), and what is encoded already.
 _PATH = _UNRESERVED + "/:@!$&'()*+,;=%"
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
@@ -57,7 +58,7 @@ def render(plan: Plan, base_path: str, arguments: bytes) -> ApiRequest:
     cookies: list[str] = []
     for step in plan.get("parameters", ()):
         value = given.get(step["argument"])
-        if value is None:
+        if value is None or (step.get("style") != "json" and _is_undefined(value)):
             if step["in"] == "path":
                 raise _not_sent(_("The argument “%s” stands in the path.") % step["argument"])
             continue
@@ -90,6 +91,26 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
     return filled
 
 
+def _is_undefined(value: Any) -> bool:
+    """Whether a parameter is not sent at all: null, and a list or object without members that are
+    something (RFC 6570, 2.3 and 3.2.1). What is written as JSON is sent whatever it is."""
+    match value:
+        case dict():
+            return all(member is None for member in value.values())
+        case list():
+            return all(one is None for one in value)
+    return value is None
+
+
+def _escaped(text: str, safe: str) -> str:
+    """Percent-encoded; with `allowReserved`, what is encoded already stays (RFC 6570, 3.2.3)."""
+    if safe != _RESERVED:
+        return quote(text, safe=safe)
+    pieces = _TRIPLET.split(text)
+    pieces[::2] = [quote(piece, safe=safe) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
 def _in_path(step: Plan, value: Any) -> str:
     style, explode, name = step.get("style", "simple"), step.get("explode", False), step["name"]
     prefix = {"label": ".", "matrix": ";"}.get(style, "")
@@ -102,14 +123,15 @@ def _in_path(step: Plan, value: Any) -> str:
             joined = between.join(_members(value, "=" if explode else ",", _UNRESERVED))
             written = joined if explode or not pairs else f"{quote(name)}={joined}"
         case list():
-            items = [quote(_text(one), safe=_UNRESERVED) for one in value]
+            items = [quote(_text(one), safe=_UNRESERVED) for one in value if one is not None]
             if pairs and explode:
                 items = [f"{quote(name)}={one}" for one in items]
             joined = between.join(items)
             written = f"{quote(name)}={joined}" if pairs and not explode else joined
         case _:
             text = quote(_text(value), safe=_UNRESERVED)
-            written = f"{quote(name)}={text}" if pairs else text
+            # RFC 6570, 3.2.7: a name without a value has no sign.
+            written = f"{quote(name)}{'=' if text else ''}{text}" if pairs else text
     if leads_elsewhere(written):
         raise _not_sent(
             _("The argument “%(name)s” must not be “%(value)s”: it stands in the path.")
@@ -133,7 +155,9 @@ def _in_query(step: Plan, name: str, value: Any) -> list[str]:
     key = quote(name, safe=_UNRESERVED)
     match value:
         case _ if style == "json":
-            return [f"{key}={quote(exact_json.dumps(value), safe=safe)}"]
+            return [f"{key}={quote(exact_json.dumps(value), safe=_UNRESERVED)}"]
+        case dict() | list() if _is_undefined(value):
+            return []
         case dict() | list() if style == "deepObject":
             return [f"{place}={text}" for place, text in _deep(key, value, safe)]
         case dict() if explode:
@@ -142,11 +166,11 @@ def _in_query(step: Plan, name: str, value: Any) -> list[str]:
             between = _DELIMITERS.get(style, ",")
             return [f"{key}={between.join(_members(value, between, safe))}"]
         case list() if explode:
-            return [f"{key}={quote(_text(one), safe=safe)}" for one in value]
+            return [f"{key}={_escaped(_text(one), safe)}" for one in value if one is not None]
         case list():
-            items = [quote(_text(one), safe=safe) for one in value]
+            items = [_escaped(_text(one), safe) for one in value if one is not None]
             return [f"{key}={_DELIMITERS.get(style, ',').join(items)}"]
-    return [f"{key}={quote(_text(value), safe=safe)}"]
+    return [f"{key}={_escaped(_text(value), safe)}"]
 
 
 def _deep(key: str, value: Any, safe: str) -> Iterator[tuple[str, str]]:
@@ -160,7 +184,7 @@ def _deep(key: str, value: Any, safe: str) -> Iterator[tuple[str, str]]:
         case None:
             return
         case _:
-            yield key, quote(_text(value), safe=safe)
+            yield key, _escaped(_text(value), safe)
 
 
 def _in_header(step: Plan, value: Any) -> str:
@@ -169,9 +193,10 @@ def _in_header(step: Plan, value: Any) -> str:
             written = exact_json.dumps(value)
         case dict():
             between = "=" if step.get("explode") else ","
-            written = ",".join(f"{name}{between}{_text(one)}" for name, one in value.items())
+            pairs = [(name, one) for name, one in value.items() if one is not None]
+            written = ",".join(f"{name}{between}{_text(one)}" for name, one in pairs)
         case list():
-            written = ",".join(map(_text, value))
+            written = ",".join(_text(one) for one in value if one is not None)
         case _:
             written = _text(value)
     if not _HEADER_VALUE(written):
@@ -183,7 +208,7 @@ def _in_header(step: Plan, value: Any) -> str:
 def _members(value: Mapping[str, Any], between: str, safe: str) -> list[str]:
     pairs = [(name, member) for name, member in value.items() if member is not None]
     return [
-        f"{quote(name, safe=_UNRESERVED)}{between}{quote(_text(member), safe=safe)}"
+        f"{quote(name, safe=_UNRESERVED)}{between}{_escaped(_text(member), safe)}"
         for name, member in pairs
     ]
 
