@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from email.errors import MessageError
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import NAMESPACE_OID, UUID, uuid5
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -45,17 +46,17 @@ def send(delivery: Delivery) -> None:
         return
     with spoken_to(recipient.person):
         said = compose(delivery, recipient.person)
-        message = _message(delivery, recipient.address, said)
+        message = _message(delivery, recipient.address, said, {delivery.pk})
     transmit(message)
 
 
 def _send_digest(delivery: Delivery, companions: list[Delivery], recipient: MailRecipient) -> None:
-    """All in one mail, under the id of the first; where one alone is still needed, in its mail. One
-    that fails takes its companions with it: they are tried again as it is."""
+    """All in one mail, with the link of the first that is still needed; where it is the only one,
+    in its own mail. One that fails takes its companions with it: they are tried again as it is."""
     with spoken_to(recipient.person):
         said, needed = compose_digest([delivery, *companions], recipient.person)
-        (about,) = [one for one in companions if {one.pk} == needed] or [delivery]
-        message = _message(about, recipient.address, said) if said else None
+        about = next((one for one in [delivery, *companions] if one.pk in needed), delivery)
+        message = _message(about, recipient.address, said, needed) if said else None
     try:
         if message is not None:
             transmit(message)
@@ -133,23 +134,29 @@ def _recipient(delivery: Delivery) -> MailRecipient:
     return recipient
 
 
-def _message(delivery: Delivery, address: str, said: MailText) -> EmailMultiAlternatives:
+def _message(
+    delivery: Delivery, address: str, said: MailText, told: set[UUID]
+) -> EmailMultiAlternatives:
     is_chosen = delivery.event not in PERSONAL
     context = {
         "said": said,
         "profile": settings.PUBLIC_URL + reverse("notifications:profile") if is_chosen else "",
         "is_of_account": delivery.event in PERSONAL and delivery.event != Event.PASSWORD_RESET,
     }
-    thread = _thread(delivery, is_digest=bool(said.calls))
+    thread = _thread(delivery, told)
     # Nothing of a call with secrets is drawn by what reads the mail.
     return mail(address, said.subject, context, thread, is_plain=said.is_masked)
 
 
-def _thread(delivery: Delivery, *, is_digest: bool) -> dict[str, str]:
-    """All mail on one call hangs together. The id is the same at every attempt."""
+def _thread(delivery: Delivery, told: set[UUID]) -> dict[str, str]:
+    """All mail on one call hangs together. The id is the same at every attempt that says the same,
+    since a mailbox may discard a second mail under one id: a mail on other calls has another id."""
     host = urlsplit(settings.PUBLIC_URL).hostname or "localhost"
+    if len(told) > 1:
+        calls = " ".join(sorted(str(pk) for pk in told))
+        return {"Message-ID": f"<{uuid5(NAMESPACE_OID, calls)}@{host}>"}
     headers = {"Message-ID": f"<{delivery.pk}@{host}>"}
-    if delivery.call_id and not is_digest:
+    if delivery.call_id:
         call = f"<{delivery.call_id}@{host}>"
         headers |= {"References": call, "In-Reply-To": call}
     return headers

@@ -312,7 +312,7 @@ class Delivery(models.Model):
     # When a person whom its link or button led there first acted (notifications/acts.py).
     acted_at = models.DateTimeField(null=True)
     # The id that the channel gave the message, where it says one and others can answer to it. Of a
-    # call in a mail on several: the delivery under whose id the mail was sent.
+    # call in a mail on several: the delivery whose link the mail has.
     receipt = models.CharField(max_length=64, blank=True, default="")
     # Why the last attempt failed, or why it is not needed; English, without anything secret.
     error = models.CharField(max_length=500, blank=True)

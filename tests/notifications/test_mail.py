@@ -452,6 +452,31 @@ def test_a_mail_on_many_that_fails_loses_none(
     assert set(Delivery.objects.values_list("state", flat=True)) == {"sent"}
 
 
+def test_a_mail_on_many_keeps_its_id_only_while_it_is_on_the_same_calls(
+    alice: User, scout: Agent, send_mail: Tool, cursor: None, mailbox: Mailbox
+) -> None:
+    reader(alice)
+    held = hold_many(scout, send_mail, 3)
+    notify()
+    # As if the connection had ended before the server's answer came.
+    Delivery.objects.update(state="pending")
+    due_now()
+    send_due()
+    Delivery.objects.update(state="pending")
+    decide(held[0], alice, approve=False)
+    due_now()
+    send_due()
+
+    subjects = [str(one["Subject"]) for one in mailbox.messages]
+    assert subjects == [f"Approval needed: {n} pending calls" for n in (3, 3, 2)]
+    ids = [str(one["Message-ID"]) for one in mailbox.messages]
+    assert ids[0] == ids[1] != ids[2]
+    # Whoever follows the one link of a mail has read of all its calls.
+    signed_in(alice).get(link_in(mailbox.messages[2]))
+    opened = Delivery.objects.exclude(opened_at=None)
+    assert {one.call_id for one in opened} == {*held[1:]}
+
+
 def test_one_whose_entry_is_detached_is_dropped_and_holds_up_no_others(
     alice: User, held: UUID, scout: Agent, send_mail: Tool, mailbox: Mailbox
 ) -> None:
