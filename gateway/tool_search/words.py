@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import snowballstemmer
 
+from core.folding import folded
 from registry.versions.search_index import UNSPACED, argument_texts, bigrams, parted, split
 
 # A definition may have 256 KB; a question is a sentence.
@@ -237,7 +238,8 @@ def _stem(word: str) -> str:
 
 def words(text: str) -> Iterator[str]:
     """Stems of words, and of scripts that set no spaces between words every two characters."""
-    text = text[:MAX_TEXT]
+    # Folding can make it longer.
+    text = folded(text[:MAX_TEXT])[:MAX_TEXT]
     for piece in split(parted(text)):
         word = piece.lower()
         if word not in _EMPTY and not UNSPACED.match(word):

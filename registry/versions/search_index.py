@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.postgres.search import SearchVector
 from django.db.models import Value
 
+from core.folding import folded
 from core.text import revealed
 from registry.models import Listing, Tool
 from registry.models.versioned import AT_ONCE
@@ -45,7 +46,7 @@ def note(tools: Mapping[Tool, dict[str, Any]]) -> None:
 def words(exposed_name: str, content: dict[str, Any]) -> dict[str, Any]:
     """A listing's columns."""
     names = _words(exposed_name, content)
-    text = _storable(str(content.get("description") or ""))[:MAX_TEXT]
+    text = _storable(folded(str(content.get("description") or "")[:MAX_TEXT]))[:MAX_TEXT]
     lexemes = SearchVector(Value(parted(names)), weight="A", config="english")
     return {
         "words": names,
@@ -105,7 +106,7 @@ def _words(exposed_name: str, content: dict[str, Any]) -> str:
     names = [exposed_name, str(content.get("title") or ""), *argument_texts(content)[0]]
     every = dict.fromkeys(word for name in names for word in (name, " ".join(split(name))) if word)
     # In small letters, so that a part of a name is found by way of the index.
-    return _storable(" ".join(every).lower())[:MAX_WORDS]
+    return _storable(folded(" ".join(every)).lower())[:MAX_WORDS]
 
 
 def argument_texts(content: Mapping[str, Any]) -> tuple[list[str], list[str]]:

@@ -18,6 +18,7 @@ from django.db.models import Case, Count, F, FloatField, Func, Q, QuerySet, Text
 from django.db.models.functions import Cast, Concat, Greatest, LPad, Round
 from django.utils import timezone
 
+from core.folding import folded
 from registry import managed
 from registry.models import HAS_METHOD, IS_METHOD, Item, Server, Tool, Toolset
 from registry.versions.search_index import HINTS, UNSPACED, bigrams, parted
@@ -113,7 +114,22 @@ def _words(q: str) -> list[str]:
     return [word for word in dict.fromkeys(said) if word not in _EMPTY][:MAX_WORDS]
 
 
+def _folded_words(word: str) -> list[str]:
+    """As the index has it: a folded word can be several."""
+    return [one.lower() for one in _word(parted(folded(word)))][:MAX_WORDS]
+
+
 def _has(word: str) -> Q:
+    """As the index has it, or as it was typed: older rows of the index are not folded."""
+    inner = _folded_words(word)
+    return (
+        _has_as_written(word)
+        if inner == [word]
+        else _has_as_written(word) | Q(*map(_has_as_written, inner))
+    )
+
+
+def _has_as_written(word: str) -> Q:
     """Its beginning in any text, or all of it within a name."""
     begins = SearchQuery(f"{word}:*", config="english", search_type="raw")
     has = Q(SearchVectorExact(F("listing__lexemes"), begins))
@@ -127,8 +143,9 @@ def _has(word: str) -> Q:
 
 def _place(words: list[str]) -> Concat:
     """Three digits that fall with the rank, then the name: one key, and unique."""
+    spelled = dict.fromkeys(one for word in words for one in (word, *_folded_words(word)))
     query = SearchQuery(
-        " | ".join(f"{word}:*" for word in words), config="english", search_type="raw"
+        " | ".join(f"{word}:*" for word in spelled), config="english", search_type="raw"
     )
     rank = Greatest(SearchRank(F("listing__lexemes"), query, normalization=1), Value(0.0))
     digits = LPad(Cast(Round(999 - 999 * rank), TextField()), 3, Value("0"))

@@ -19,7 +19,7 @@ from audit.models import Entry
 from calls.measuring import measure
 from calls.record.states import State
 from calls.views.usage_figures import Day
-from registry.models import Server, Tag, Tool, Toolset
+from registry.models import Listing, Server, Tag, Tool, Toolset
 from registry.models.versioned import difference
 from registry.views import facets
 from tests.console import scenery
@@ -90,6 +90,10 @@ def test_a_word_within_a_name_without_spaces_is_found(
         ("结构化 天气", {"sky.report"}),
         ("气天", set()),
         ("날씨", {"sky.other"}),
+        ("天氣ＡＰＩ", {"sky.other"}),
+        ("結構化", {"sky.report"}),
+        ("ＲＥＰＯＲＴ", {"sky.report"}),
+        ("ﷺ", set()),
     ],
 )
 def test_chinese_is_found_in_titles_and_descriptions(
@@ -100,6 +104,27 @@ def test_chinese_is_found_in_titles_and_descriptions(
     scenery.server("sky", olga, {**scenery.ADD, **report}, {**scenery.ADD, **other})
 
     assert found(as_olga, q=asked) == tools
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("asked", ["查詢", "查询", "ＡＢＣ", "abc"])
+def test_traditional_characters_and_wide_letters_are_indexed_as_the_usual_ones(
+    as_olga: Client, olga: User, asked: str
+) -> None:
+    report = {"name": "report", "title": "ＡＢＣ", "description": "查詢報表"}
+    scenery.server("sky", olga, {**scenery.ADD, **report}, {**scenery.ADD, "name": "other"})
+
+    assert found(as_olga, q=asked) == {"sky.report"}
+
+
+@pytest.mark.long
+def test_what_was_indexed_in_traditional_characters_before_is_found_by_them(
+    as_olga: Client, olga: User
+) -> None:
+    scenery.server("sky", olga, {**scenery.ADD, "name": "report"})
+    Listing.objects.update(bigrams=["查", "查詢", "詢"])
+
+    assert found(as_olga, q="查詢") == {"sky.report"}
 
 
 def test_nothing_found_says_what_to_do(as_olga: Client, mailer: Server) -> None:

@@ -78,6 +78,33 @@ async def through(agent: Agent, tool: str, arguments: Any = None, *, by: str = "
     return await agent.call(f"countersign_{by}", given)
 
 
+@pytest.mark.parametrize(
+    ("query", "tool"),
+    [
+        ("ｗｅａｔｈｅｒ ｔｏｍｏｒｒｏｗ", "office_forecast"),
+        ("規劃駕車路線", "office_route"),
+        ("倉庫 商品庫存查詢", "office_stock"),
+        ("ｒｅｆｕｎｄ", "office_refundPayment"),
+    ],
+)
+async def test_wide_letters_and_traditional_characters_find_tools(
+    modern: Agent, query: str, tool: str
+) -> None:
+    assert (await searched(modern, query))[0] == tool
+
+
+async def test_a_definition_in_traditional_characters_is_found(
+    toolset: Toolset, upstream: Recorder, bob: User, play: Play
+) -> None:
+    written = {"inputSchema": OBJECT, "title": "ＳＭＳ 發送", "description": "發送簡訊。"}
+    upstream.tools = {**OFFICE, "tool_7": written}
+    await server("office", toolset, upstream, by=bob)
+    await sync_to_async(services.set_search_mode)(toolset, True, by=bob)
+
+    for query in ("发送", "發送", "sms", "简讯"):
+        assert (await searched(play(), query))[0] == "office_tool_7"
+
+
 @pytest.mark.long
 async def test_the_list_has_four_tools_however_many_there_are(agent: Agent) -> None:
     reply = await agent.ask("tools/list")
