@@ -337,7 +337,7 @@ def test_somebody_is_invited_and_comes_in(opened: Opened, office: Office, ada: U
     page = opened(ada)
     page.goto("/people/")
     page.get_by_role("link", name="Invite user").click()
-    page.get_by_label("Name", exact=True).fill("carol")
+    page.get_by_label("Username", exact=True).fill("carol")
     page.get_by_label("Approver").check()
     page.get_by_role("button", name="Create link").click()
     link = page.locator("#link").inner_text()

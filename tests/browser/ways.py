@@ -123,7 +123,7 @@ class Stage:
         """Another account: its link is followed by whoever made it, who sets its password."""
         page = page or self.page
         page.goto("/new/person/")
-        page.get_by_label("Name", exact=True).fill(name)
+        page.get_by_label("Username", exact=True).fill(name)
         for role in roles:
             page.get_by_label(role, exact=True).check()
         page.get_by_role("button", name="Create link").click()
@@ -335,7 +335,7 @@ def takes_the_name(on: Stage) -> Attempt:
     held = on.ask(on.token_of_others())
     on.page.goto(f"/people/{on.pat.pk}/")
     on.page.get_by_text("Rename", exact=True).click()
-    on.page.get_by_label("Name", exact=True).fill("carol")
+    on.page.get_by_label("Username", exact=True).fill("carol")
     on.page.get_by_role("button", name="Save the name").click()
     expect(on.page.get_by_text("“carol” is somebody's name already, or was")).to_be_visible()
     return Attempt(on.page, held, "The rule asks other people: carol")
