@@ -19,7 +19,7 @@ from approvals.models import Approval
 from audit.models import ClockTime, Entry
 from audit.names import entries_of
 from core.english import gettext as _
-from notifications import begun_delegations, escalation
+from notifications import begun_delegations, escalation, quiet_hours
 from notifications.delivery_entries import note_dropped, note_given_up, note_sent
 from notifications.events import Event, event_of
 from notifications.models import Delivery, MailRecipient, PushDevice, Webhook
@@ -311,6 +311,7 @@ def mark_sent(delivery: Delivery, receipt: str = "") -> None:
 def drop(delivery: Delivery, why: str) -> None:
     if _end(delivery, Delivery.State.DROPPED, why):
         note_dropped(delivery, why)
+        _replace(delivery, [Delivery.State.PENDING, Delivery.State.SENT])
 
 
 @transaction.atomic
@@ -323,13 +324,35 @@ def give_up(delivery: Delivery, why: str) -> None:
 
 def _ask_others(delivery: Delivery) -> None:
     """Where its reader is told of the pending call in no other way: whoever comes next, or all."""
+    if _is_alone(delivery, [Delivery.State.PENDING, Delivery.State.SENT]):
+        _ask_next(delivery)
+
+
+def _replace(delivery: Delivery, ways: list[Delivery.State]) -> None:
+    """As `_ask_others`, but only where those who were notified could not decide the call, with the
+    votes that there are."""
+    if not _is_alone(delivery, ways):
+        return
+    waiting = Approval.objects.waiting().filter(pk=delivery.call_id)
+    entry = Entry.objects.filter(pk=delivery.entry_id).first()
+    if entry is None or not waiting.exists():
+        return
+    if not escalation.can_suffice(entry, Audience()):
+        _ask_next(delivery)
+
+
+def _is_alone(delivery: Delivery, ways: list[Delivery.State]) -> bool:
+    """Whether its reader has no other message, in one of these states, that asks on the call."""
     reader = delivery.reader
     if reader is None or not delivery.call_id or delivery.event != Event.APPROVAL_NEEDED:
-        return
+        return False
     same = Delivery.objects.filter(call_id=delivery.call_id, event=delivery.event)
     theirs = same.filter(Q(person=reader) | Q(device__person=reader)).exclude(pk=delivery.pk)
-    if theirs.filter(state__in=[Delivery.State.PENDING, Delivery.State.SENT]).exists():
-        return
+    return not theirs.filter(state__in=ways).exists()
+
+
+def _ask_next(delivery: Delivery) -> None:
+    assert delivery.call_id is not None
     if escalation.hurry(delivery.call_id):
         return
     if entry := Entry.objects.filter(pk=delivery.entry_id).first():
@@ -352,9 +375,13 @@ def retry_later(
         _same_place(delivery).filter(next_at__lt=spared).update(next_at=spared)
 
 
+@transaction.atomic
 def postpone(delivery: Delivery, until: datetime) -> None:
-    """Its reader wants it then. This was no attempt."""
-    _own(delivery).update(next_at=until, attempts=F("attempts") - 1)
+    """Its reader wants it then. This was no attempt. Who wanted no messages as it was made was
+    replaced then."""
+    is_mine = _own(delivery).update(next_at=until, attempts=F("attempts") - 1)
+    if is_mine and quiet_hours.began_since(delivery):
+        _replace(delivery, [Delivery.State.SENT])
 
 
 def release(person: User) -> None:

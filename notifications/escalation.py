@@ -34,6 +34,8 @@ from policies.models import Rule
 from policies.thresholds import clauses
 
 ASKING = Event.APPROVAL_NEEDED
+# Of messages that reached their reader, or still may.
+UNENDED = (Delivery.State.PENDING, Delivery.State.SENT)
 # Steps that one round takes.
 BATCH = 100
 
@@ -73,6 +75,12 @@ def everybody(entry: Entry, audience: Audience) -> list[Receiver]:
     """Receivers who may decide on the pending call, and were not notified of it."""
     able = {one.pk for one in deciders(entry.call_id, audience.people(ASKING))}
     return audience.ask(able - _asked_people(entry), timezone.now())
+
+
+def can_suffice(entry: Entry, audience: Audience) -> bool:
+    """Whether those whom messages on the pending call reach now could decide it."""
+    run = _Run(entry, audience)
+    return all(run.can_suffice(source) for source in run.sources())
 
 
 class _Run:
@@ -133,7 +141,7 @@ class _Run:
                 return
             reached = self._take(step, source)
             done_min = step.after_min
-        if not (reached and self._can_suffice(source)):
+        if not (reached and self.can_suffice(source)):
             self.chosen |= {one.pk for one in self._of(source)}
         self._remember(source, None, done_min, known)
 
@@ -159,12 +167,12 @@ class _Run:
             self._with_delegates(people & wanted) - self.waiting for wanted in self._clauses(source)
         )
 
-    def _can_suffice(self, source: str) -> bool:
+    def can_suffice(self, source: str) -> bool:
         """Whether those who were notified, with the votes that there are, could meet each clause
         that has this source."""
         assert self.approval is not None
         votes = self.approval.standing.filter(approve=True).select_related("person")
-        told = (self.asked() | _asked_people(self.entry)) - self.waiting
+        told = (self.asked() | _asked_people(self.entry, UNENDED)) - self.waiting
         met = {one.person_id: one.person for one in votes}
         people = [*met.values(), *(one for one in self.able if one.pk in told)]
         return all(
@@ -253,10 +261,11 @@ def _sources(rule: Rule) -> set[str]:
     return {one.get("from", "") for one in rule.thresholds or [{}]}
 
 
-def _asked_people(entry: Entry) -> set[int]:
+def _asked_people(entry: Entry, states: Sequence[str] = Delivery.State.values) -> set[int]:
     """People who were notified of the call before; of an edited one, since its edit."""
     reader = Coalesce("person_id", "device__person_id")
     asked = Delivery.objects.filter(call_id=entry.call_id, event=ASKING, webhook__isnull=True)
+    asked = asked.filter(state__in=states)
     if entry.action == "call.amended":
         asked = asked.filter(entry_id__gte=entry.pk)
     return set(asked.values_list(reader, flat=True))

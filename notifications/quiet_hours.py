@@ -27,6 +27,13 @@ def resumes_at(delivery: Delivery) -> datetime | None:
     return waits_until(chosen, Event(delivery.event), timezone.now()) if chosen else None
 
 
+def began_since(delivery: Delivery) -> bool:
+    """Whether the reader of a message that waits may have wanted it as it was made: no quiet hours
+    covered that moment. When a mute began is not known."""
+    chosen = DoNotDisturb.objects.select_related("person").filter(person=delivery.reader).first()
+    return chosen is not None and _quiet_until(chosen, delivery.created_at) is None
+
+
 def waits_until(chosen: DoNotDisturb, event: Event, now: datetime) -> datetime | None:
     """When the person's mail and pushes on the event are sent again; None: they are sent now."""
     passes = event in PASSES_QUIET_HOURS
