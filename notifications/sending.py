@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from datetime import datetime
 
 from django.db import close_old_connections
 
@@ -18,6 +19,7 @@ from notifications import (
     quiet_hours,
     statement_decisions,
     webhook_requests,
+    workload_mails,
 )
 from notifications.models import Delivery
 from notifications.outcomes import Failed, Impossible, NotNeeded
@@ -64,7 +66,7 @@ def _attempt(delivery: Delivery) -> None:
     if delivery.attempts > deliveries.ATTEMPTS_MAX:
         deliveries.give_up(delivery, _("Its sender's process ended at each attempt."))
         return
-    if resumes := quiet_hours.resumes_at(delivery) or statement_decisions.resumes_at(delivery):
+    if resumes := _resumes_at(delivery):
         deliveries.postpone(delivery, resumes)
         return
     try:
@@ -84,6 +86,15 @@ def _attempt(delivery: Delivery) -> None:
         deliveries.retry_later(delivery, _("An error here: see the log."), spare_others=False)
     else:
         deliveries.mark_sent(delivery, receipt)
+
+
+def _resumes_at(delivery: Delivery) -> datetime | None:
+    """When it is looked at again; None: it is sent now."""
+    return (
+        quiet_hours.resumes_at(delivery)
+        or statement_decisions.resumes_at(delivery)
+        or workload_mails.resumes_at(delivery)
+    )
 
 
 def _send(delivery: Delivery) -> str:

@@ -1,4 +1,5 @@
-"""The weekly report on approvals: one entry a week, from Monday 06:00 UTC on."""
+"""The weekly report on approvals: one entry a week, from Monday 06:00 UTC on. Where it is earlier
+then, its mail waits for the reader's own Monday (notifications/workload_mails.py)."""
 
 from __future__ import annotations
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
 from django.urls import reverse
 from django.utils.formats import date_format
-from django.utils.timezone import make_aware
+from django.utils.timezone import make_aware, now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -15,11 +16,14 @@ from approvals import workload
 from approvals.workload import Burst, RuleProposal, Workload, WorkloadRow
 from audit.models import Entry
 from core.templatetags.console import duration
+from notifications.events import Event
 from notifications.mail_body import MailText
 from notifications.models import Delivery
 from notifications.outcomes import NO_DECISIONS, NotNeeded
 from notifications.payloads import link_to
 
+# On Monday, by the reader's clock.
+AT = time(6)
 # Of each kind of line.
 MOST = 10
 
@@ -42,12 +46,33 @@ def compose(delivery: Delivery, entry: Entry, person: User) -> MailText:
     )
 
 
+def resumes_at(delivery: Delivery) -> datetime | None:
+    """When the reader's week is over and their Monday has begun; None: it is, or the message is on
+    something else."""
+    person = delivery.reader
+    if delivery.event != Event.WORKLOAD or person is None:
+        return None
+    entry = Entry.objects.filter(pk=delivery.entry_id).first()
+    if entry is None:
+        return None
+    morning = _morning(entry, ZoneInfo(person.time_zone))
+    return morning if morning > now() else None
+
+
+def _morning(entry: Entry, zone: ZoneInfo) -> datetime:
+    return datetime.combine(_last_monday(entry) + workload.WEEK, AT, zone)
+
+
 def _monday(entry: Entry) -> datetime:
-    """The week before the entry's, from midnight in the reader's time zone. In America it is still
-    Sunday when the entry is written: its week is that of UTC."""
+    """The week before the entry's, from midnight in the reader's time zone."""
+    return make_aware(datetime.combine(_last_monday(entry), time.min))
+
+
+def _last_monday(entry: Entry) -> date:
+    """Of the week that ended. In America it is still Sunday when the entry is written: its week is
+    that of UTC."""
     day = entry.at.astimezone(UTC).date()
-    monday = day - timedelta(days=day.weekday(), weeks=1)
-    return make_aware(datetime.combine(monday, time.min))
+    return day - timedelta(days=day.weekday(), weeks=1)
 
 
 def _facts(found: Workload) -> list[tuple[str, str]]:

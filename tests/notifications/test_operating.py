@@ -1,6 +1,6 @@
 """Notifications for whoever keeps it running: tokens, limits, checks, backups, and the workload."""
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from urllib.parse import urlsplit
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -206,7 +206,7 @@ def test_a_name_with_a_line_break_is_one_line_of_the_mail(cursor: None, mailbox:
 
     (message,) = mailbox.messages
     assert mailbox.recipients == ["ada@example.org"]
-    subject = str(message["Subject"]).strip()
+    subject = str(message["Subject"])
     assert subject == "Limit reached: Mail Bcc: eve@example.org⟦U+202E⟧"
     assert "\nBcc" not in text_of(message)
 
@@ -342,6 +342,55 @@ def test_where_it_is_still_sunday_the_mail_is_of_the_week_that_ends(
     shown = client.get("/workload/?" + urlsplit(said.link).query)
     assert shown.context["until"].date() == sunday
     assert shown.context["since"].tzinfo == ZoneInfo("Pacific/Honolulu")
+
+
+@pytest.mark.parametrize(
+    ("zone", "hour"),
+    [("Pacific/Honolulu", 16), ("America/New_York", 11), ("UTC", 6), ("Asia/Shanghai", -2)],
+)
+def test_the_mail_on_a_week_waits_for_the_monday_of_its_reader(
+    alice: User, cursor: None, monkeypatch: pytest.MonkeyPatch, zone: str, hour: int
+) -> None:
+    """By winter time, counted from midnight UTC."""
+    entry = record("workload.weekly", actor=SYSTEM)
+    monday = datetime(2026, 1, 5, tzinfo=UTC)
+    monkeypatch.setattr(workload_mails, "_last_monday", lambda _entry: date(2025, 12, 29))
+    alice.time_zone = zone
+    waiting = Delivery(entry_id=entry.pk, event=Event.WORKLOAD, person=alice)
+
+    due = monday + timedelta(hours=hour)
+    monkeypatch.setattr(workload_mails, "now", lambda: due - timedelta(seconds=1))
+    assert workload_mails.resumes_at(waiting) == due
+    monkeypatch.setattr(workload_mails, "now", lambda: due)
+    assert workload_mails.resumes_at(waiting) is None
+
+
+def test_the_mail_on_a_week_is_sent_once_the_week_is_over(
+    alice: User, held: UUID, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader(alice, Event.WORKLOAD)
+    read_entries()
+    today = timezone.now()
+    approval = Approval.objects.for_queue().get(pk=held)
+    vote(approval, by=alice, approve=False, seen_digest=approval.call.call_digest)
+    # What was decided just now is of the week that ends.
+    monkeypatch.setattr(workload_mails, "_monday", lambda _entry: today - timedelta(days=1))
+    monkeypatch.setattr(workload_mails, "_last_monday", lambda _entry: today.date())
+    record("workload.weekly", actor=SYSTEM)
+
+    notify()
+
+    waiting = Delivery.objects.get(event=Event.WORKLOAD)
+    assert (waiting.state, waiting.attempts) == ("pending", 0)
+    assert waiting.next_at > timezone.now() + timedelta(days=4)
+    assert mailbox.recipients == []
+
+    before = today.date() - timedelta(days=8)
+    monkeypatch.setattr(workload_mails, "_last_monday", lambda _entry: before)
+    Delivery.objects.update(next_at=today)
+    send_due()
+
+    assert mailbox.recipients == ["alice@example.org"]
 
 
 def test_of_a_week_without_decisions_nobody_is_mailed(
