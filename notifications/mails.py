@@ -8,13 +8,14 @@ import smtplib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.errors import MessageError
+from email.header import Header
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, UUID, uuid5
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.core.mail import EmailMultiAlternatives
+from django.core.mail import EmailMultiAlternatives, SafeMIMEMultipart, SafeMIMEText
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -113,7 +114,7 @@ def mail(
     *,
     is_plain: bool = False,
 ) -> EmailMultiAlternatives:
-    message = EmailMultiAlternatives(
+    message = _Mail(
         subject,
         render_to_string("notifications/mail/message.txt", context),
         to=[address],
@@ -124,6 +125,18 @@ def mail(
             render_to_string("notifications/mail/message.html", context), "text/html"
         )
     return message
+
+
+class _Mail(EmailMultiAlternatives):
+    """A mail whose subject, where it is no ASCII, begins on the line of its header: folded as if no
+    name stood before it, as Django does, a long one begins with an empty line."""
+
+    def message(self) -> SafeMIMEText | SafeMIMEMultipart:
+        made = super().message()
+        if not self.subject.isascii():
+            folded: Any = Header(self.subject, "utf-8", header_name="Subject")
+            made.replace_header("Subject", folded)
+        return made
 
 
 def _recipient(delivery: Delivery) -> MailRecipient:

@@ -383,7 +383,7 @@ def address(case: Case) -> str:
 
 
 def check_mail(case: Case, mailbox: Mailbox) -> None:
-    named = [(str(one["Subject"]).strip(), one) for one in mailbox.messages]
+    named = [(str(one["Subject"]), one) for one in mailbox.messages]
     (mail,) = [one for subject, one in named if subject.startswith(case.subject)]
     assert mail["To"] == "ada@example.org"
     for kind in ("plain", "html"):
