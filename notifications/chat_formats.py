@@ -14,6 +14,7 @@ from yarl import URL
 from core.english import gettext as _
 from core.outbound import AddressRefused
 from notifications.chat_texts import ChatMessage, Line
+from notifications.mail_body import labelled
 from notifications.models import Webhook
 
 Body = dict[str, Any]
@@ -162,7 +163,7 @@ def _telegram(message: ChatMessage, reply_to: str) -> Body:
             text += part.text
         text += "\n"
     # Written out: a link to a host that Telegram does not know would be dropped without a word.
-    text += f"{message.action}: {message.link}"
+    text += labelled(message.action) + message.link
     body: Body = {
         "text": text,
         "entities": entities,

@@ -20,7 +20,7 @@ from approvals.models import Approval
 from audit.models import Entry
 from notifications import headlines
 from notifications.events import Event
-from notifications.mail_body import MailText, on_one_line
+from notifications.mail_body import MailText, labelled, on_one_line
 from notifications.mail_texts import ROLE_CHANGES, describe, names_of_role
 from notifications.models import Delivery
 from notifications.outcomes import DECIDED, NotNeeded
@@ -81,7 +81,7 @@ def compose(delivery: Delivery) -> ChatMessage:
         described.action,
         [_foreign(described.lead, LEAD_MAX)] if described.lead else [],
         [
-            *([MessagePart(f"{label}: "), _foreign(value)] for label, value in described.facts),
+            *([MessagePart(labelled(name)), _foreign(value)] for name, value in described.facts),
             *(_arguments(described) if _takes_arguments(delivery) else []),
         ],
         [MessagePart(described.notice)] if described.notice else [],

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
+from django.utils.translation import pgettext
 
 from core.text import revealed
 
@@ -37,6 +38,11 @@ class MailText:
 def on_one_line(text: str) -> str:
     """With hidden characters written out."""
     return " ".join(revealed(text).split())
+
+
+def labelled(label: str) -> str:
+    """With the colon of the language that is active."""
+    return label + pgettext("punctuation", ": ")
 
 
 def local_moment(at: datetime) -> str:

@@ -49,9 +49,10 @@ def _signed(delivery: Delivery, webhook: Webhook) -> tuple[str, dict[str, str], 
 
 
 def _chat(delivery: Delivery, webhook: Webhook) -> tuple[str, dict[str, str], bytes]:
+    earlier = _receipt_of_call(delivery)
     with translation.override(webhook.language):
         message = compose(delivery)
-    url, body = chat_formats.request(webhook, address(webhook), message, _receipt_of_call(delivery))
+        url, body = chat_formats.request(webhook, address(webhook), message, earlier)
     return str(url), {}, orjson.dumps(body)
 
 

@@ -225,6 +225,8 @@ def test_the_test_message_and_the_language_that_was_chosen(
     test, asked = (read(one) for one in chat.bodies)
     assert test.startswith("This is a test message: notifications arrive here.")
     assert "打开并决定" in asked
+    assert "智能体：" in asked
+    assert not re.search("[\u4e00-\u9fff]:", asked)
 
 
 @pytest.mark.parametrize("name", ["add_webhook", "add_slack_app"])

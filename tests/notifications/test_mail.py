@@ -165,11 +165,28 @@ def test_each_reads_it_in_their_own_language_and_time(
 
     notify()
 
-    assert mailbox.messages[0]["Subject"].strip().startswith("需要审批：")
+    assert mailbox.messages[0]["Subject"].startswith("需要审批：")
     said = text_of(mailbox.messages[0])
-    assert "智能体: scout" in said
-    assert re.search(r"决定期限: .+ CST\r\n", said)
+    assert "智能体：scout" in said
+    assert re.search(r"决定期限：.+ CST\r\n", said)
     assert "选择接收内容" in said
+
+
+def test_a_long_chinese_subject_begins_on_the_line_of_its_header(
+    alice: User, held: UUID, mailbox: Mailbox
+) -> None:
+    User.objects.filter(pk=alice.pk).update(language="zh-hans")
+    reader(alice)
+
+    notify()
+
+    (message,) = mailbox.messages
+    head = message.as_bytes(policy=message.policy.clone(refold_source="none")).split(b"Subject:")[1]
+    lines = head.replace(b"\r", b"").split(b"\n")
+    assert lines[0].startswith(b" =?utf-8?")
+    # So long that it needs a second line.
+    assert lines[1].startswith(b" =?utf-8?")
+    assert str(message["Subject"]).startswith("需要审批：")
 
 
 @pytest.mark.parametrize(
@@ -732,7 +749,7 @@ def test_a_new_device_is_mailed_to_its_person_alone(
 @pytest.mark.parametrize(
     ("language", "subject", "by"),
     [("", "Your second factors were removed", "By: eve"),
-     ("zh-hans", "您的双重验证已被移除", "操作者: eve")],
+     ("zh-hans", "您的双重验证已被移除", "操作者：eve")],
 )  # fmt: skip
 def test_removed_second_factors_are_mailed_to_their_person_alone(
     alice: User, olga: User, cursor: None, mailbox: Mailbox, webhook: Webhook, settings: Any,
@@ -751,7 +768,7 @@ def test_removed_second_factors_are_mailed_to_their_person_alone(
 
     assert mailbox.recipients == ["alice@example.org"]
     message = mailbox.messages[0]
-    assert message["Subject"].strip() == subject
+    assert message["Subject"] == subject
     said = text_of(message)
     assert links_to("/profile/", said)
     assert "ada" in said
