@@ -329,8 +329,8 @@ def _ask_others(delivery: Delivery) -> None:
 
 
 def _replace(delivery: Delivery, ways: list[Delivery.State]) -> None:
-    """As `_ask_others`, but only where those who were notified could not decide the call, with the
-    votes that there are."""
+    """Asks others where those who were notified could not decide the call, with the votes that
+    there are."""
     if not _is_alone(delivery, ways):
         return
     waiting = Approval.objects.waiting().filter(pk=delivery.call_id)

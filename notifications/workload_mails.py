@@ -69,8 +69,8 @@ def _monday(entry: Entry) -> datetime:
 
 
 def _last_monday(entry: Entry) -> date:
-    """Of the week that ended. In America it is still Sunday when the entry is written: its week is
-    that of UTC."""
+    """The first day of the week that ended. In America it is still Sunday when the entry is
+    written: its week is that of UTC."""
     day = entry.at.astimezone(UTC).date()
     return day - timedelta(days=day.weekday(), weeks=1)
 
