@@ -15,7 +15,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.core.mail import EmailMultiAlternatives, SafeMIMEMultipart, SafeMIMEText
+from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -131,10 +131,10 @@ class _Mail(EmailMultiAlternatives):
     """A mail whose subject, where it is no ASCII, begins on the line of its header: folded as if no
     name stood before it, as Django does, a long one begins with an empty line."""
 
-    def message(self) -> SafeMIMEText | SafeMIMEMultipart:
-        made = super().message()
+    def message(self, **given: Any) -> Any:
+        made: Any = super().message(**given)
         if not self.subject.isascii():
-            folded: Any = Header(self.subject, "utf-8", header_name="Subject")
+            folded = Header(str(self.subject), "utf-8", header_name="Subject")
             made.replace_header("Subject", folded)
         return made
 
