@@ -49,6 +49,7 @@ CHANGING = (
     "registry.add_server",
     "registry.change_server",
     "registry.operate_server",
+    "registry.change_tool",
     "registry.add_toolset",
     "registry.change_toolset",
     "accounts.add_agent",

@@ -420,6 +420,15 @@ class FileBody(TypedDict):
     proposal: str
 
 
+class Handling(TypedDict):
+    mode: Literal["auto", "inline", "background"]
+    timeout_seconds: int
+    retry_safe: bool
+    confirmed_read_only: bool
+    cancel_is_final: bool
+    duplicates: Literal["auto", "guard", "allow"]
+
+
 class Health(TypedDict):
     paused: str
     pending_approvals: int
@@ -457,6 +466,13 @@ class IssuedToken(TypedDict):
     toolsets: list[str]
     reads_only: bool
     token: str | None
+
+
+class Labels(TypedDict):
+    untrusted: Literal["hinted", "yes", "no"]
+    sensitive: Literal["hinted", "yes", "no"]
+    sink: Literal["hinted", "yes", "no"]
+    counting: list[Literal["untrusted", "sensitive", "sink"]]
 
 
 class LastReview(TypedDict):
@@ -601,12 +617,34 @@ class Outcomes(TypedDict):
     live: int
 
 
+class Override(TypedDict):
+    name: str
+    title: str
+    description: str
+    pinned: str
+
+
 class AgentChange(TypedDict):
     enabled: NotRequired[bool]
     reason: NotRequired[str]
     hold_seconds: NotRequired[int | None]
     requires_dpop: NotRequired[bool]
     team: NotRequired[str | None]
+
+
+class HandlingChange(TypedDict):
+    mode: NotRequired[Literal["auto", "inline", "background"]]
+    timeout_seconds: NotRequired[int]
+    retry_safe: NotRequired[bool]
+    confirmed_read_only: NotRequired[bool]
+    cancel_is_final: NotRequired[bool]
+    duplicates: NotRequired[Literal["auto", "guard", "allow"]]
+
+
+class LabelsChange(TypedDict):
+    untrusted: NotRequired[Literal["hinted", "yes", "no"]]
+    sensitive: NotRequired[Literal["hinted", "yes", "no"]]
+    sink: NotRequired[Literal["hinted", "yes", "no"]]
 
 
 class LimitChange(TypedDict):
@@ -629,6 +667,26 @@ class LimitChange(TypedDict):
     unit: NotRequired[str]
     minutes: NotRequired[int | None]
     per: NotRequired[list[Literal["agent", "person", "toolset", "server", "tool", "risk"]]]
+
+
+class OverrideChange(TypedDict):
+    name: NotRequired[str]
+    title: NotRequired[str]
+    description: NotRequired[str]
+    pinned: NotRequired[str]
+
+
+class ResultsChange(TypedDict):
+    schema: NotRequired[Literal["", "note", "block"]]
+    hidden: NotRequired[Literal["", "remove", "show"]]
+    secrets: NotRequired[bool]
+    personal: NotRequired[bool]
+    tracebacks: NotRequired[bool]
+    max_bytes: NotRequired[int | None]
+    links: NotRequired[bool]
+    hosts: NotRequired[str]
+    marking: NotRequired[Literal["", "found", "all"]]
+    patterns: NotRequired[str]
 
 
 class RuleChange(TypedDict):
@@ -768,6 +826,10 @@ class Published(TypedDict):
 
 class ReasonBody(TypedDict):
     reason: NotRequired[str]
+
+
+class Repeated(TypedDict):
+    repeated: int
 
 
 class Results(TypedDict):
@@ -963,6 +1025,14 @@ class StopBody(TypedDict):
     server: NotRequired[str]
     everything: NotRequired[bool]
     reason: str
+
+
+class Tags(TypedDict):
+    tags: list[str]
+
+
+class TagsBody(TypedDict):
+    tags: list[str]
 
 
 Threshold = TypedDict(
@@ -1457,6 +1527,9 @@ class Countersign(Transport):
         reply = self.send("PATCH", f"/api/v1/servers/{_place(slug)}", body=body, etag=etag)
         return Versioned(reply.json(), reply.headers.get("ETag", ""))
 
+    def delete_server(self, slug: str, *, etag: str) -> None:
+        self.send("DELETE", f"/api/v1/servers/{_place(slug)}", etag=etag)
+
     def set_connection_of_server(
         self, slug: str, body: ConnectionBody, *, etag: str
     ) -> Versioned[Server]:
@@ -1570,6 +1643,52 @@ class Countersign(Transport):
         ).json()
         return found
 
+    def get_tool_handling(self, tool: str) -> Versioned[Handling]:
+        """Settings by which the tool's calls are run."""
+        reply = self.send("GET", f"/api/v1/tools/{_place(tool)}/handling")
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def update_tool_handling(
+        self, tool: str, body: HandlingChange, *, etag: str
+    ) -> Versioned[Handling]:
+        """Settings by which the tool's calls are run."""
+        reply = self.send("PATCH", f"/api/v1/tools/{_place(tool)}/handling", body=body, etag=etag)
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def get_tool_labels(self, tool: str) -> Versioned[Labels]:
+        """The tool's labels for information flow."""
+        reply = self.send("GET", f"/api/v1/tools/{_place(tool)}/labels")
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def update_tool_labels(self, tool: str, body: LabelsChange, *, etag: str) -> Versioned[Labels]:
+        """The tool's labels for information flow."""
+        reply = self.send("PATCH", f"/api/v1/tools/{_place(tool)}/labels", body=body, etag=etag)
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def get_tool_results(self, tool: str) -> Versioned[Results]:
+        """Checks and cleaning of the tool's results. With all of it off, its server's choices
+        count."""
+        reply = self.send("GET", f"/api/v1/tools/{_place(tool)}/results")
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def update_tool_results(
+        self, tool: str, body: ResultsChange, *, etag: str
+    ) -> Versioned[Results]:
+        """Checks and cleaning of the tool's results. With all of it off, its server's choices
+        count."""
+        reply = self.send("PATCH", f"/api/v1/tools/{_place(tool)}/results", body=body, etag=etag)
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def get_tool_tags(self, tool: str) -> Versioned[Tags]:
+        """The words that people and agents find the tool by; conditions of rules can read them."""
+        reply = self.send("GET", f"/api/v1/tools/{_place(tool)}/tags")
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def set_tool_tags(self, tool: str, body: TagsBody, *, etag: str) -> Versioned[Tags]:
+        """The words that people and agents find the tool by; conditions of rules can read them."""
+        reply = self.send("PUT", f"/api/v1/tools/{_place(tool)}/tags", body=body, etag=etag)
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
     def get_tool_usage(self, tool: str) -> ToolUsage:
         """A tool's last 30 days, in UTC."""
         found: ToolUsage = self.send("GET", f"/api/v1/tools/{_place(tool)}/usage").json()
@@ -1604,6 +1723,25 @@ class Countersign(Transport):
             "GET", f"/api/v1/toolsets/{_place(slug)}/tools", query={"format": format}
         ).json()
         return found
+
+    def get_override_of_tool(self, slug: str, tool: str) -> Versioned[Override]:
+        """The tool as the toolset shows it: its name for agents, its words, and arguments that
+        are fixed for them."""
+        reply = self.send("GET", f"/api/v1/toolsets/{_place(slug)}/tools/{_place(tool)}/override")
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def update_override_of_tool(
+        self, slug: str, tool: str, body: OverrideChange, *, etag: str
+    ) -> Versioned[Override]:
+        """The tool as the toolset shows it: its name for agents, its words, and arguments that
+        are fixed for them."""
+        reply = self.send(
+            "PATCH",
+            f"/api/v1/toolsets/{_place(slug)}/tools/{_place(tool)}/override",
+            body=body,
+            etag=etag,
+        )
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
 
     def get_usage_figures(
         self, *, range: Literal["1h", "24h", "7d", "30d", "90d"] | None = None
@@ -1658,6 +1796,16 @@ class Countersign(Transport):
         found: Delivery = self.send(
             "POST",
             f"/api/v1/webhooks/{_place(webhook)}/deliveries/{_place(delivery)}/repeat",
+            body={},
+            key=idempotency_key,
+        ).json()
+        return found
+
+    def repeat_deliveries(self, webhook: str, *, idempotency_key: str = "") -> Repeated:
+        """Sends again all messages that were given up on their way there, under the same ids."""
+        found: Repeated = self.send(
+            "POST",
+            f"/api/v1/webhooks/{_place(webhook)}/deliveries/repeat",
             body={},
             key=idempotency_key,
         ).json()

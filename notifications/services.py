@@ -127,7 +127,7 @@ def send_again(delivery: Delivery, *, by: User | ServiceCaller) -> bool:
 
 
 @transaction.atomic
-def send_all_again(receiver: str, *, by: User) -> int:
+def send_all_again(receiver: str, *, by: User | ServiceCaller) -> int:
     """Whatever was given up on its way there; how many they are."""
     if found := deliveries.send_all_again(receiver):
         record("notification.sent_again", actor=by.actor, **_to(receiver), count=found)

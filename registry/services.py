@@ -57,6 +57,10 @@ class RegistrationRefused(CountersignError):
     """The server or toolset cannot be as asked; says why, and what would be right."""
 
 
+class ServerInUse(RegistrationRefused):
+    """The server cannot be deleted: calls of it have not ended."""
+
+
 class RollBackRefused(CountersignError):
     """The version cannot be gone back to; says why."""
 
@@ -167,14 +171,14 @@ def set_enabled(server: Server, enabled: bool, *, by: By, reason: str = "") -> N
 @transaction.atomic
 def delete_server(server: Server, *, by: By, has_open_calls: OpenCalls) -> None:
     """Takes a server that was registered by mistake from everybody, for good: its secrets are gone,
-    agents have none of its tools, and its row stays for the record. Raises RegistrationRefused
-    while calls of it are open."""
+    agents have none of its tools, and its row stays for the record. Raises ServerInUse while calls
+    of it are open."""
     _locked(server)
     if server.deleted_at is not None:
         return
     if has_open_calls(server):
         said = _("“%s” has calls that have not ended: wait for them, or cancel them.")
-        raise RegistrationRefused(said % server.slug)
+        raise ServerInUse(said % server.slug)
     server.tools.exclude(state=Tool.State.RETIRED, published=None).update(
         state=Tool.State.RETIRED, published=None
     )

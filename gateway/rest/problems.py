@@ -29,7 +29,7 @@ from gateway.rest.formats import Renderer
 from gateway.submit.sync import NoSuchToolset
 from policies.limits.compiled import PERIOD_S, LimitReached
 from registry.managed import ManagedElsewhere
-from registry.services import PublicationRefused, RollBackRefused
+from registry.services import PublicationRefused, RollBackRefused, ServerInUse
 from registry.versions.item_versions import ItemNotPublished
 
 # The change was understood, and does not fit what is there.
@@ -37,6 +37,7 @@ CONFLICTS = (
     NotFrozen,
     PublicationRefused,
     RollBackRefused,
+    ServerInUse,
     ItemNotPublished,
     ManagedElsewhere,
     PlanNotApplied,

@@ -71,7 +71,7 @@ def names(ada: User) -> dict[str, dict[str, Any]]:
     return {
         "servers": {"slug": "mailer"},
         "tools": {"tool": "mailer.send_mail"},
-        "toolsets": {"slug": "office"},
+        "toolsets": {"slug": "office", "tool": "mailer.send_mail"},
         "agents": {"name": "scout"},
         "rules": {"id": rules[0].pk},
         "limits": {"id": limit.pk},

@@ -12,6 +12,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from calls.views.delete_server import has_open_calls
 from core import loop
 from core.english import gettext as _
 from gateway.rest import problems
@@ -125,9 +126,13 @@ class Servers(ListView):
 
 
 class OneServer(RowView):
-    scopes = {"GET": ("registry.view_server",), "PATCH": ("registry.change_server",)}
+    scopes = {
+        "GET": ("registry.view_server",),
+        "PATCH": ("registry.change_server",),
+        "DELETE": ("registry.change_server",),
+    }
     bodies = {"PATCH": ServerChange}
-    answers = {"GET": ServerAnswer, "PATCH": ServerAnswer}
+    answers = {"GET": ServerAnswer, "PATCH": ServerAnswer, "DELETE": (204, None)}
     volatile = ("health", "health_since", "revision", "discovered_at")
 
     def row(self, request: Request, slug: str) -> Server:
@@ -153,6 +158,14 @@ class OneServer(RowView):
         if "wanted_revision" in given:
             services.set_revision(server, given["wanted_revision"], by=by)
         return self.answer(_server(server.slug))
+
+    def delete(self, request: Request, slug: str) -> Response:
+        return self.changed(request, lambda server: self._delete(request, server), slug=slug)
+
+    def _delete(self, request: Request, server: Server) -> Response:
+        by = caller_of(request)
+        services.delete_server(server, by=by, has_open_calls=has_open_calls)
+        return Response(None, 204)
 
 
 class ConnectionOfServer(RowView):

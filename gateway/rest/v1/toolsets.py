@@ -22,9 +22,12 @@ from gateway.rest.v1.views import ListView, RowView, ServiceView, bearer_of, cal
 from gateway.submit import sync
 from registry import services
 from registry.forms.toolsets import ToolsetForm
-from registry.models import OwnTool, RegistryReaders, Separator, Server, Tool, Toolset
+from registry.models import OwnTool, RegistryReaders, Separator, Server, ShownTool, Tool, Toolset
+from registry.publishing import override_service
 from registry.publishing.tool_lists import FORMATS
 
+# Columns of an override.
+SHOWN = ("name", "title", "description", "pinned")
 SEES_AGENTS = "accounts.view_agent"
 # By member: how it is set.
 SETTERS: dict[str, Callable[..., object]] = {
@@ -71,6 +74,16 @@ class ToolsetAnswer(serializers.Serializer[Any]):
     hold_seconds = serializers.IntegerField(allow_null=True)
     agent_sign_in = serializers.BooleanField()
     registry_readers = serializers.ChoiceField(choices=RegistryReaders.values)
+
+
+class OverrideBody(Members):
+    """Replaces the server's own words; an empty member leaves them as they are."""
+
+    name = Text(allow_blank=True, max_length=64)
+    title = Text(allow_blank=True, max_length=override_service.MAX_TITLE)
+    description = Text(allow_blank=True, max_length=override_service.MAX_DESCRIPTION)
+    # The fixed arguments: the text of one JSON object, so that none of its digits is lost.
+    pinned = Text(allow_blank=True, max_length=override_service.MAX_PINNED)
 
 
 class LossAnswer(serializers.Serializer[Any]):
@@ -153,6 +166,42 @@ class ToolsOfToolset(ServiceView):
         form = format_of(request)
         get_object_or_404(Toolset, slug=slug)
         return tool_list_response(request, sync.published(slug), slug, form)
+
+
+class OverrideOfTool(RowView):
+    """The tool as the toolset shows it: its name for agents, its words, and arguments that are
+    fixed for them."""
+
+    scopes = {"GET": ("registry.view_toolset",), "PATCH": ("registry.change_toolset",)}
+    bodies = {"PATCH": OverrideBody}
+    answers = {"GET": OverrideBody, "PATCH": OverrideBody}
+
+    def row(self, request: Request, slug: str, tool: str) -> ShownTool:
+        toolset = get_object_or_404(Toolset, slug=slug)
+        found = override_service.tools_of(toolset).select_related("server", "published", "latest")
+        row = get_object_or_404(found.distinct(), exposed_name=tool)
+        shown = ShownTool.objects.filter(toolset=toolset, tool=row).first()
+        shown = shown or ShownTool(toolset=toolset)
+        shown.tool = row
+        return shown
+
+    def plain(self, row: ShownTool) -> dict[str, Any]:
+        return {name: getattr(row, name) for name in SHOWN}
+
+    def locked(self, row: ShownTool) -> QuerySet[Toolset]:
+        # The row that is there, whether the tool is shown otherwise or not.
+        return Toolset.objects.filter(pk=row.toolset_id)
+
+    def patch(self, request: Request, slug: str, tool: str) -> Response:
+        def change(row: ShownTool) -> Response:
+            given = {**self.plain(row), **self.body(request)}
+            try:
+                override_service.show(row.toolset, row.tool, by=caller_of(request), **given)
+            except override_service.OverrideRefused as error:
+                raise ValidationError({error.field: [str(error)]}) from error
+            return self.answer(self.row(request, slug, tool))
+
+        return self.changed(request, change, slug=slug, tool=tool)
 
 
 Verb = Callable[..., None]

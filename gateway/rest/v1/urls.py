@@ -15,6 +15,7 @@ from gateway.rest.v1 import (
     server_imports,
     servers,
     stops,
+    tool_settings,
     toolsets,
     usage,
     users,
@@ -25,6 +26,7 @@ from gateway.rest.v1 import (
 TOKEN = "agents/<slug:name>/tokens/<str:public_id>"  # noqa: S105 an address
 WEBHOOK = "webhooks/<uuid:webhook>"
 DELIVERY = f"{WEBHOOK}/deliveries/<uuid:delivery>/repeat"
+OVERRIDE = "toolsets/<slug:slug>/tools/<tool:tool>/override"
 ROUTES = (
     ("me", calls.Me, "me"),
     ("servers", servers.Servers, "servers"),
@@ -43,6 +45,10 @@ ROUTES = (
     ("tools/<tool:tool>", review.OneTool, "tool_detail"),
     ("tools/<tool:tool>/definitions", review.Definitions, "definitions"),
     ("tools/<tool:tool>/difference", review.Difference, "difference"),
+    ("tools/<tool:tool>/tags", tool_settings.ToolTags, "tool_tags"),
+    ("tools/<tool:tool>/handling", tool_settings.ToolHandling, "tool_handling"),
+    ("tools/<tool:tool>/labels", tool_settings.ToolLabels, "tool_labels"),
+    ("tools/<tool:tool>/results", tool_settings.ToolResults, "tool_results"),
     ("tools/<tool:tool>/usage", usage.ToolUsage, "tool_usage"),
     ("servers/<slug:slug>/usage", usage.ServerUsage, "server_usage"),
     ("agents/<slug:name>/usage", usage.AgentUsage, "agent_usage"),
@@ -50,6 +56,7 @@ ROUTES = (
     ("toolsets", toolsets.Toolsets, "toolset_list"),
     ("toolsets/<slug:slug>", toolsets.OneToolset, "toolset_detail"),
     ("toolsets/<slug:slug>/tools", toolsets.ToolsOfToolset, "tools_of_toolset"),
+    (OVERRIDE, toolsets.OverrideOfTool, "tool_override"),
     ("agents", agents.Agents, "agent_list"),
     ("agents/<slug:name>", agents.OneAgent, "agent_detail"),
     ("agents/<slug:name>/tokens", agents.Tokens, "tokens"),
@@ -86,6 +93,7 @@ ROUTES = (
     (f"{WEBHOOK}/rotate", webhooks.RotateWebhookSecret, "rotate_webhook"),
     (f"{WEBHOOK}/test", webhooks.TestWebhook, "test_webhook"),
     (f"{WEBHOOK}/deliveries", webhooks.WebhookDeliveries, "webhook_deliveries"),
+    (f"{WEBHOOK}/deliveries/repeat", webhooks.RepeatDeliveries, "repeat_deliveries"),
     (DELIVERY, webhooks.RepeatDelivery, "repeat_delivery"),
     ("entries", calls.Entries, "entries"),
     ("exports", exports.Exports, "exports"),

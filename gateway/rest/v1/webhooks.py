@@ -82,6 +82,10 @@ class DeliveryAnswer(serializers.Serializer[Any]):
     error = serializers.CharField()
 
 
+class RepeatedAnswer(serializers.Serializer[Any]):
+    repeated = serializers.IntegerField()
+
+
 class Webhooks(ListView):
     scopes = {"GET": ("notifications.view_webhook",), "POST": ("notifications.add_webhook",)}
     bodies = {"POST": WebhookBody}
@@ -207,6 +211,24 @@ class RepeatDelivery(ServiceView):
         if not services.send_again(row, by=caller_of(request)):
             return problems.problem(409, _("It is being sent, or cannot be sent again."))
         return Response(plain.delivery(rows.get(pk=delivery)), 202)
+
+
+class RepeatDeliveries(ServiceView):
+    """Sends again all messages that were given up on their way there, under the same ids."""
+
+    scopes = {"POST": CHANGE}
+    bodies = {"POST": Members}
+    answers = {"POST": (202, RepeatedAnswer)}
+
+    def post(self, request: Request, webhook: UUID) -> Response:
+        return self.once(request, lambda: self._repeat(request, webhook))
+
+    def _repeat(self, request: Request, webhook: UUID) -> Response:
+        self.body(request)
+        row = _webhook(webhook)
+        return Response(
+            {"repeated": services.send_all_again(str(row.pk), by=caller_of(request))}, 202
+        )
 
 
 def _webhooks() -> QuerySet[Webhook]:
