@@ -115,12 +115,12 @@ def _words(q: str) -> list[str]:
 
 
 def _folded_words(word: str) -> list[str]:
-    """As the index has it: a folded word can be several."""
+    """The word in the form of the index, in which it can be several."""
     return [one.lower() for one in _word(parted(folded(word)))][:MAX_WORDS]
 
 
 def _has(word: str) -> Q:
-    """As the index has it, or as it was typed: older rows of the index are not folded."""
+    """Finds it folded, or the way it was typed: older rows of the index are not folded."""
     inner = _folded_words(word)
     return (
         _has_as_written(word)
