@@ -185,7 +185,7 @@ def _group(name: str) -> Group:
         with transaction.atomic():
             return Group.objects.create(name=name)
     except IntegrityError as error:
-        raise AccountRefused(_("Somebody took “%s” at this moment.") % name) from error
+        raise AccountRefused(_("“%s” has just been taken.") % name) from error
 
 
 def _set(role: CustomRole, terms: RoleTerms) -> None:

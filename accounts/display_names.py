@@ -56,7 +56,7 @@ def why_not(person: User, name: str) -> str:
     if any(unicodedata.category(letter) in ("Ps", "Pe") for letter in name):
         return _("Use no brackets.")
     if name and _is_of_another(person, name):
-        return _("“%s” is somebody else's name.") % name
+        return _("“%s” is another user's name.") % name
     return ""
 
 

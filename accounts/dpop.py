@@ -127,7 +127,7 @@ def _check_claims(claims: dict[str, Any], method: str, url: str, token: str) -> 
     at = claims.get("iat")
     # A larger one is no time, and more than a float holds.
     if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at < 10**12:
-        raise ProofFailed(_("The proof lacks “iat”, the time of its making."))
+        raise ProofFailed(_("The proof lacks “iat”, the time of its creation."))
     if not -WINDOW_S <= time.time() - at <= WINDOW_S:
         raise ProofFailed(_("The proof is too old, or from the future."))
     if token and claims.get("ath") != token_digest(token):

@@ -45,7 +45,7 @@ def why_not_confirm(reset: FactorReset, by: User) -> str:
     if not reset.asked_by.is_active or not reset.asked_by.has_perm("accounts.change_user"):
         return _("Who asked for it may not ask any more.")
     if _has_newer_factor(reset):
-        said = _("“%s” has set up a second factor since. Deny this request, then make a new one.")
+        said = _("“%s” has set up a second factor since. Deny this request, then create a new one.")
         return said % reset.person.username
     return _why_beyond(reset.person, by) or _why_beyond(reset.person, reset.asked_by)
 
@@ -59,7 +59,7 @@ def request(person: User, *, by: User, reason: str, proof: Proof) -> FactorReset
     if not reason:
         raise AccountRefused(_("Give a reason."))
     if pending(person):
-        raise AccountRefused(_("Somebody asked for it already."))
+        raise AccountRefused(_("It has already been requested."))
     reset = FactorReset.objects.create(person=person, reason=reason, asked_by=by)
     record("person.factors_reset_requested", **_facts(reset, by), proof=proof.statement_digest)
     return reset
@@ -109,7 +109,7 @@ def pending_as_shown(person: User, shown: str) -> FactorReset | None:
     AccountRefused if it is another by now: whoever asks confirms nothing, nor something unseen."""
     asked = pending(person)
     if shown != (str(asked.pk) if asked else ""):
-        raise AccountRefused(_("Somebody else was first. Look at what is pending now."))
+        raise AccountRefused(_("Another administrator was first. Check what is pending now."))
     return asked
 
 
@@ -160,7 +160,7 @@ def _decide(reset: FactorReset, state: FactorReset.State, by: User) -> None:
     # The update decides: of two who press at once, one is first.
     open_ = _requests().filter(pk=reset.pk)
     if not open_.update(state=state, decided_by=by, decided_at=timezone.now()):
-        raise AccountRefused(_("Somebody else answered this request first."))
+        raise AccountRefused(_("Another administrator answered this request first."))
 
 
 def _facts(reset: FactorReset, by: User) -> dict[str, Any]:

@@ -174,7 +174,7 @@ class TokenForm(forms.Form):
         min_value=1,
         max_value=services.MAX_DAYS,
         initial=30,
-        help_text=_("1 to 90. Shorter is safer; a new token is made in a moment."),
+        help_text=_("1 to 90. Shorter is safer; you can create a new token at any time."),
     )
     toolsets = forms.CharField(
         label=_("Toolsets of the token"),

@@ -63,9 +63,9 @@ def why_not_confirm(person: User, by: User | None) -> str:
     if by is not None and not (by.is_superuser or Role.ADMINISTRATOR in by.group_names):
         return _("An administrator has to confirm it.")
     if by is not None and not are_independent(person, by, unconfirmed_inviters(however_old=True)):
-        return _("Somebody other than who invited “%s” has to confirm the account.") % (
-            person.username
-        )
+        return _(
+            "The account “%s” must be confirmed by someone other than the person who invited it."
+        ) % (person.username)
     return ""
 
 

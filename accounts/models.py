@@ -309,7 +309,7 @@ class RoleChange(models.Model):
         REFUSED = "refused", _("Denied")
         TAKEN = "taken", _("Revoked")
         # Somebody who has the role may be another person now, by the host's command line.
-        ENTERED = "entered", _("Sign-in link made at the host")
+        ENTERED = "entered", _("Sign-in link created at the host")
         CONFIRMED = "confirmed", _("Confirmed at the host")
         RESET = "reset", _("Second factor removed")
 

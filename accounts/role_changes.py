@@ -128,8 +128,8 @@ def refuse_link(person: User, by: User) -> None:
     if asked or deciding_groups(person.groups.all()):
         raise AccountRefused(
             _(
-                "“%s” has, or is to get, a role that takes two administrators: whoever invited "
-                "them makes the link, or the role is taken away and given again."
+                "“%s” has, or is to get, a role that takes two administrators: the person who "
+                "invited them creates the link, or the role is removed and given again."
             )
             % person.username
         )
@@ -182,7 +182,7 @@ def why_not_confirm(
     if change.asked_by and not are_independent(by, change.asked_by, known):
         return _("One of you let the other in, and nobody else has confirmed that account.")
     if not are_independent(by, change.person, known) or change.person_id in linked:
-        return _("You let “%s” in: somebody else has to confirm it.") % change.person.username
+        return _("You invited “%s”: another user must confirm it.") % change.person.username
     return _why_not_given(change, by)
 
 
@@ -280,7 +280,7 @@ def _decide(change: RoleChange, state: RoleChange.State, by: User | None) -> Non
     now: datetime = timezone.now()
     open_ = _requests().filter(pk=change.pk)
     if not open_.update(state=state, decided_by=by, decided_at=now):
-        raise AccountRefused(_("Somebody else answered this request first."))
+        raise AccountRefused(_("Another administrator answered this request first."))
 
 
 def _name(person: User | None) -> str:

@@ -260,7 +260,7 @@ def note_used(token: ServiceToken, address: str) -> None:
 
 def made_by(account: ServiceAccount) -> str:
     """The sentence that names, in each entry of its acts, who made the account."""
-    return _("A service account that %s made.") % account.created_by.username
+    return _("A service account created by %s.") % account.created_by.username
 
 
 def _record(

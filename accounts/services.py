@@ -273,7 +273,7 @@ def rename(person: User, name: str, *, by: User) -> None:
             person.save(update_fields=["username"])
     except IntegrityError as error:
         person.username = before
-        raise AccountRefused(_("Somebody took “%s” at this moment.") % name) from error
+        raise AccountRefused(_("“%s” has just been taken.") % name) from error
 
 
 def why_not_named(name: str) -> str:
@@ -290,7 +290,7 @@ def why_not_named(name: str) -> str:
     if lookalike_count(name):
         return _("“%s” mixes alphabets whose letters look alike. Write it in one of them.") % name
     if UsedName.objects.filter(name__iexact=name).exists():
-        return _("“%s” is somebody's name already, or was: no name is used twice.") % name
+        return _("“%s” is or was another user's name: no name is used twice.") % name
     return ""
 
 
@@ -399,7 +399,7 @@ def keep_an_administrator(person: User) -> None:
     held = set(locked.values_list("pk", flat=True))
     if held == {person.pk}:
         raise AccountRefused(
-            _("“%s” is the last administrator. Make another one first.") % person.username
+            _("“%s” is the last administrator. Add another one first.") % person.username
         )
 
 

@@ -138,7 +138,7 @@ def _why_not_said(approval: Approval, by: User, second: User, reason: str) -> st
         said = _("Say why, in %(least)d to %(most)d characters.")
         return said % {"least": REASON_MIN, "most": REASON_MAX}
     if not seconds(approval, by).filter(pk=second.pk).exists():
-        return _("Name somebody else who decides, and who is to be told.")
+        return _("Choose another approver to be notified.")
     return ""
 
 
@@ -167,7 +167,7 @@ def why_not_reviewed(used: BreakGlass, person: User) -> str:
     if not person.has_perm(DECIDE):
         return _("You are not among those who decide.")
     if used.person_id in {person.pk, *eligibility.same_hands([person.pk])}:
-        return _("Somebody else has to review it.")
+        return _("Another user must review it.")
     return eligibility.involved(used.approval.call).get(person.pk, "")
 
 

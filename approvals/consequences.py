@@ -136,7 +136,7 @@ def of_stop(by: User, agent: Agent | None = None, server: Server | None = None) 
         _("No new call is taken. Pending and queued calls stay as they are and start only after"
           " the emergency stop has ended; their time is suspended."),
         _("Running calls go on: cancel them on their pages."),
-        _("Somebody other than you has to end it."),
+        _("Only another user can end it."),
     ]  # fmt: skip
     return Consequences(figures, sentences)
 

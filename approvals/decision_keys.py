@@ -81,7 +81,7 @@ def new_key() -> DecisionKey:
     made = DecisionKey(public=private.public_key().public_bytes_raw())
     made.sealed_private = seal.seal(PURPOSE, private.private_bytes_raw(), place=_place(made))
     made.save(force_insert=True)
-    reason = _("A key that signs decisions was made.")
+    reason = _("A key that signs decisions was created.")
     record("decision_key.created", actor=SYSTEM, reason=reason, key=str(made.pk))
     return made
 

@@ -34,7 +34,7 @@ class DelegationForm(forms.ModelForm):  # type: ignore[type-arg]
             "asks_both": _("Notify me too"),
         }
         help_texts = {
-            "delegate": _("Somebody who may decide anyway: a delegation gives no right."),
+            "delegate": _("Only users who may already decide: a delegation grants no permission."),
         }
         widgets = period_widgets()
 

@@ -50,12 +50,12 @@ def why_not(delegation: Delegation) -> str:
         if not person.has_perm(DECIDE):
             return _("“%(who)s” is not among those who decide.") % {"who": person.username}
     if delegator == delegate:
-        return _("Name somebody else.")
+        return _("Choose another user.")
     overlapping = Delegation.objects.filter(
         begins_at__lt=delegation.ends_at, ends_at__gt=delegation.begins_at
     )
     if overlapping.filter(delegate=delegator).exists():
-        return _("You vote for somebody else at that time: a delegation is not passed on.")
+        return _("You vote for another user at that time: a delegation cannot be passed on.")
     if overlapping.filter(delegator=delegate).exists():
         said = _("“%(who)s” has a delegate at that time: a delegation is not passed on.")
         return said % {"who": delegate.username}

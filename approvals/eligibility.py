@@ -241,30 +241,30 @@ def _exclusion(why: str) -> str:
     reason, _colon, name = why.partition(":")
     match reason:
         case "editor":
-            return _("You edited the arguments: somebody else has to decide.")
+            return _("You edited the arguments: another user must decide.")
         case "creator":
-            return _("You created the agent: somebody else has to decide.")
+            return _("You created the agent: another user must decide.")
         case "issuer":
-            return _("You issued the token that asked for this: somebody else has to decide.")
+            return _("You issued the token that requested this: another user must decide.")
         case "asker":
-            return _("You asked for this call again: somebody else has to decide.")
+            return _("You requested this call again: another user must decide.")
         case "spoken_for":
             return _spoken_for(name)
         case "let_in":
             said = _(
-                "You let %(who)s in, who has a part in this call. Your word counts here once "
-                "somebody else has confirmed that account: another administrator, or the person "
+                "You invited %(who)s, who has a part in this call. Your vote counts here once "
+                "another user has confirmed that account: another administrator, or the person "
                 "who runs the host, by `manage.py confirm_person`."
             )
             return said % {"who": name}
         case "invited":
             said = _(
-                "%(who)s let you in, and has a part in this call. Your word counts here once "
-                "somebody else has confirmed your account: another administrator, or the person "
+                "%(who)s invited you, and has a part in this call. Your vote counts here once "
+                "another user has confirmed your account: another administrator, or the person "
                 "who runs the host, by `manage.py confirm_person`."
             )
             return said % {"who": name}
-    return _("The agent is yours: somebody else has to decide.")
+    return _("The agent is yours: another user must decide.")
 
 
 def _spoken_for(name: str) -> str:

@@ -94,7 +94,7 @@ def end(freeze: Freeze, *, by: User | ServiceCaller, why: str) -> None:
     if not by.has_perm(END):
         raise NotFrozen(_("You may not end an emergency stop."))
     if _parties(by) & _parties_of_begin(freeze):
-        raise NotFrozen(_("You began it: somebody else has to look and end it."))
+        raise NotFrozen(_("You started it: another user must check and end it."))
     if not why:
         raise NotFrozen(_("Say why it can resume: it is recorded."))
     # As voters do: the approval first, then its call.
@@ -107,7 +107,7 @@ def end(freeze: Freeze, *, by: User | ServiceCaller, why: str) -> None:
         ended_account=_service_account(by),
         ended_why=why[:300],
     ):
-        raise NotFrozen(_("Somebody else ended it already."))
+        raise NotFrozen(_("Another user has already ended it."))
     with connection.cursor() as cursor:
         began = {"began": freeze.began_at, "agent": freeze.agent_id, "server": freeze.server_id}
         cursor.execute(RESUME, began)

@@ -349,7 +349,7 @@ def lock(approval: Approval, *, for_take_back: bool = False) -> None:
         raise AlreadyDecided(say_decided(approval))
     if approval.call.start_after is not None:
         raise DecisionRefused(
-            _("Its agent is not told yet that it is pending. Look again in a moment.")
+            _("Its agent has not been notified yet that it is pending. Try again in a moment.")
         )
 
 
@@ -439,7 +439,7 @@ def _sentence(approval: Approval, votes: list[Vote], *, recounted: bool) -> str:
     alone = any(one.single_person for one in votes)
     mode = _("Single-person mode: nobody else may decide.") if alone else ""
     again = _("Counted again, since others may decide by now.") if recounted else ""
-    broken = _("Break-glass: %(second)s was told at once.")
+    broken = _("Break-glass: %(second)s was notified immediately.")
     glass = broken % {"second": used.second.username} if used else ""
     late = ngettext(
         "Pending for %(n)d minute: its rule let others decide too.",
@@ -523,7 +523,7 @@ def withdraw_unconfirmed(call_id: UUID) -> bool:
     held = Call.objects.filter(pk=call_id, state=State.HELD, start_after__isnull=False)
     if not held.select_for_update().values_list("pk"):
         return False
-    sentence = _("Its agent could not be told in time that it was recorded. It was never sent.")
+    sentence = _("Its agent could not be notified in time that it was recorded. It was never sent.")
     return _close(call_id, Approval.State.WITHDRAWN, State.WITHDRAWN, SYSTEM, sentence)
 
 

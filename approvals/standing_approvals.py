@@ -97,9 +97,9 @@ def why_not(call: Call, person: User) -> str:
     """Why this person may make no grant from this call, as a sentence; empty if they may."""
     approval = Approval.objects.filter(pk=call.pk).first()
     if approval is None or approval.state != Approval.State.APPROVED:
-        return _("A standing approval is made from a call that was approved.")
+        return _("A standing approval is created from a call that was approved.")
     if BreakGlass.objects.filter(approval=approval).exists():
-        return _("Break-glass is for one call: no standing approval is made from it.")
+        return _("Break-glass is for one call: no standing approval is created from it.")
     yeses = list(approval.standing.filter(approve=True))
     if [vote.person_id for vote in yeses] != [person.pk]:
         return _(
@@ -107,8 +107,8 @@ def why_not(call: Call, person: User) -> str:
         )
     if _needs_widening(approval):
         return _(
-            "It was approved by others than those whom the rule asks at first: no standing "
-            "approval is made from that."
+            "It was not approved by the approvers that the rule asks first, so it cannot be "
+            "used for a standing approval."
         )
     # Alone in single-person mode or not: no yes in advance for one's own agent.
     own = eligibility.parties(call) | eligibility.excluded_people(call)

@@ -53,7 +53,7 @@ def _unpublished(call: Call) -> Obstacle:
             f"{said} {_('It is gone from its server, or was taken back.')}", RetryAdvice.NO
         )
     if row.state == Tool.State.CHANGED:
-        waits = _("It changed, and waits for somebody to publish it again.")
+        waits = _("It changed and must be published again.")
         return Obstacle(f"{said} {waits}", RetryAdvice.LATER)
     return Obstacle(said, RetryAdvice.LATER)
 

@@ -57,7 +57,7 @@ RULES: dict[str, FindingRule] = {
     "terminal-command": FindingRule("hidden", Level.HIGH, _("Commands to a terminal")),
     "odd-character": FindingRule("hidden", Level.LOW, _("A character that is not seen")),
     "override": FindingRule(
-        "instruction", Level.HIGH, _("Tells the model to disregard others or to act in secret")
+        "instruction", Level.HIGH, _("Instructs the model to disregard others or to act in secret")
     ),
     "pose": FindingRule(
         "instruction",
@@ -65,7 +65,7 @@ RULES: dict[str, FindingRule] = {
         _("Poses as a system message, or as an instruction from elsewhere"),
     ),
     "order": FindingRule(
-        "instruction", Level.MEDIUM, _("Tells the model what to do beside the call")
+        "instruction", Level.MEDIUM, _("Instructs the model to do something beyond the call")
     ),
     "other-tool": FindingRule("reference", Level.MEDIUM, _("Speaks of how other tools are used")),
     "known-tool": FindingRule(

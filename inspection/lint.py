@@ -22,7 +22,7 @@ from inspection.definition_facts import (
 RULES: dict[str, str | Promise] = {
     "unclear-name": _("Its name leaves open what it does: begin with a verb and name the thing"),
     "no-description": _("It has no description, or one that says no more than its name"),
-    "many-duties": _("It does several things: make a tool of each"),
+    "many-duties": _("It does several things: split it into one tool each"),
     "no-limits": _("A free text without a limit: give a length, a pattern, a format or the values"),
     "no-argument-description": _("An argument without a description"),
     "no-negative-scope": _("Nothing says what it is not for, or what it does not do"),

@@ -68,7 +68,7 @@ def name_user(user: SlackUser, teams: Mapping[str, str], code: str, signed_by: s
     begun = ChatAccount.objects.begun().filter(begun_at__gt=timezone.now() - WITHIN)
     account = begun.select_for_update().filter(code_digest=_digest(given)).first()
     if account is None or not account.person.is_active:
-        raise ChatLinkRefused(_("The code is not valid. Have another one made on your profile."))
+        raise ChatLinkRefused(_("The code is not valid. Create another one on your profile."))
     if linked(user):
         raise ChatLinkRefused(_("This Slack account is linked already. Unlink it first."))
     nonce = secrets.token_urlsafe(24)
@@ -101,7 +101,7 @@ def find(person: User, nonce: str) -> ChatAccount:
     if account is None:
         raise ChatLinkRefused(_("The link is not valid any more. Begin again on your profile."))
     if account.person_id != person.pk:
-        why = _("The link was made for another account. Nothing is linked.")
+        why = _("The link was created for another account. Nothing is linked.")
         _record("chat_account.refused", account, person, reason=why)
         raise ChatLinkRefused(why)
     return account
@@ -115,7 +115,7 @@ def confirm(person: User, nonce: str) -> ChatAccount:
             _link(account)
     except IntegrityError as error:
         raise ChatLinkRefused(
-            _("You have an account in this workspace already, or this one is somebody else's.")
+            _("You already have an account in this workspace, or this one belongs to another user.")
         ) from error
     return account
 

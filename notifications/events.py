@@ -32,10 +32,10 @@ class Event(models.TextChoices):
     ROLE_CHANGED = "role.changed", _("Roles or groups of a user, or a role, changed")
     BREAK_GLASS_USED = "break_glass.used", _("Break-glass was used")
     RECOVERY_CODE_USED = "recovery_code.used", _("A recovery code was used")
-    NEW_DEVICE = "person.new_device", _("Somebody signed in on a new device")
+    NEW_DEVICE = "person.new_device", _("Sign-in on a new device")
     FACTORS_RESET = "person.factors_reset", _("Second factors were removed")
     PASSWORD_RESET = "password_reset.requested", _("A link for a new password was asked for")
-    DELEGATION_MADE = "delegation.made", _("Somebody made you their delegate")
+    DELEGATION_MADE = "delegation.made", _("You were chosen as a delegate")
     DELEGATION_ENDED = "delegation.ended", _("A delegation ended early")
     TEST = "test", _("Test message")
 

@@ -189,7 +189,7 @@ def _of_definitions(delivery: Delivery) -> MailText:
     named = {"server": delivery.server, "n": count}
     return MailText(
         _("Definitions to review: %(server)s") % named,
-        _("Agents get none of these before somebody has reviewed and published them."),
+        _("Agents get none of these until they are reviewed and published."),
         link(delivery),
         _("Review"),
         [(_("Server"), delivery.server), (_("Definitions"), str(count))],
@@ -247,7 +247,9 @@ def _of_delegation(delivery: Delivery, entry: Entry, event: Event) -> MailText:
     current = Delegation.objects.current().filter(pk=details.get("delegation", 0))
     if made and not current.exists():
         raise NotNeeded(ENDED)
-    said = _("%(who)s made you their delegate") if made else _("%(who)s ended a delegation early")
+    said = (
+        _("%(who)s chose you as their delegate") if made else _("%(who)s ended a delegation early")
+    )
     lead = _("You are notified in their place, and may vote on calls that you may both decide.")
     facts = [
         (_("Delegate"), str(details.get("delegate", ""))),
@@ -275,7 +277,7 @@ def _of_factors(delivery: Delivery, entry: Entry) -> MailText:
     details = entry.details or {}
     return MailText(
         _("Your second factors were removed"),
-        _("Sign in and set up new ones. If you did not ask for it, tell your administrators."),
+        _("Sign in and set up new ones. If you did not request it, contact your administrators."),
         link(delivery),
         _("Open your profile"),
         [
@@ -290,7 +292,7 @@ def _of_recovery_code(delivery: Delivery, entry: Entry) -> MailText:
     details = entry.details or {}
     return MailText(
         _("A recovery code of yours was used"),
-        _("If that was not you: set a new password, and make new recovery codes."),
+        _("If that was not you: set a new password, and create new recovery codes."),
         link(delivery),
         _("Open your profile"),
         [
@@ -311,7 +313,7 @@ def _of_reset(delivery: Delivery, entry: Entry) -> MailText:
     text = password_reset.link_text(person)
     return MailText(
         _("Set a new password"),
-        _("Somebody asked for this link. It works once, within 30 minutes."),
+        _("This link was requested for your account. It works once, within 30 minutes."),
         settings.PUBLIC_URL + reverse("accounts:password_reset", args=[text]),
         _("Set a new password"),
         [(_("User"), person.username), (_("Address"), address)],

@@ -136,7 +136,7 @@ def _fitting(names: Sequence[str]) -> int:
 def _of_so_many(shown: int, known: int) -> str:
     if shown < known:
         said = _(
-            "A condition has room for %(shown)d of %(known)d tools. Make more rules for the rest."
+            "A condition has room for %(shown)d of %(known)d tools. Create more rules for the rest."
         )
         return said % {"shown": shown, "known": known}
     said = ngettext(

@@ -47,7 +47,7 @@ METHODS: dict[str, dict[str, Any]] = {
     GET: _definition(
         GET,
         gettext_noop("Get a prompt"),
-        gettext_noop("Gives the messages of the server's prompt, made with these arguments."),
+        gettext_noop("Returns the messages of the server's prompt for these arguments."),
         ["name"],
         name={"type": "string", "minLength": 1, "description": "Which prompt."},
         arguments={"type": "object", "additionalProperties": _TEXT},

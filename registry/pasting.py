@@ -82,7 +82,7 @@ def _named(one: PastedServer, count: int) -> PastedServer:
     if one.problem or (one.slug and count == 1):
         return one
     if not one.slug:
-        why = _("Its name has none of a-z, 0-9, “-” and “_”, of which names here are made.")
+        why = _("Its name has none of the characters allowed in names: a-z, 0-9, “-” and “_”.")
     else:
         why = _("%(count)d of them would have this name here: give each its own.") % {
             "count": count

@@ -28,7 +28,7 @@ def set_role_tags(kind: str, shown: Tagged, text: str, *, by: User) -> None:
     words = read_tags(text)
     before = list(shown.tags)
     if own := _own(kind, {*words} ^ {*before}, by):
-        said = _("A role of yours is limited to “%s”: somebody else sets this tag.")
+        said = _("A role of yours is limited to “%s”: another administrator must set this tag.")
         raise AccountRefused(said % own)
     if before == list(words):
         return

@@ -857,7 +857,7 @@ class Migration(migrations.Migration):
                                 ("given", "Granted"),
                                 ("refused", "Denied"),
                                 ("taken", "Revoked"),
-                                ("entered", "Sign-in link made at the host"),
+                                ("entered", "Sign-in link created at the host"),
                                 ("confirmed", "Confirmed at the host"),
                                 ("reset", "Second factor removed"),
                             ],

@@ -194,7 +194,5 @@ def _check_subject(book: TokenBook, claimed: _Claimed, subject: str) -> None:
         return
     found = Identity.objects.filter(issuer=issuer, subject=subject, disconnected_at=None)
     if found.exists():
-        raise ProviderFailed(
-            _("The token is for somebody else: the agent acts for its owner alone.")
-        )
+        raise ProviderFailed(_("The token is for another user: the agent acts only for its owner."))
     raise ProviderFailed(_("The token's subject is no account that the agent's owner connected."))

@@ -259,7 +259,7 @@ def _with_userinfo(
     check_texts(told)
     # Source: OpenID Connect Core 1.0, 5.3.2: without this, it could be of somebody else.
     if told.get("sub") != claims["sub"]:
-        raise ProviderFailed(_("The provider answered about somebody else."))
+        raise ProviderFailed(_("The provider's answer is for a different account."))
     return {**told, **claims}
 
 

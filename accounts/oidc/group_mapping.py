@@ -29,7 +29,7 @@ def check_groups(provider: IdentityProvider, claims: dict[str, Any]) -> None:
     is_wanted = provider.groups or provider.first_sign_in == "group"
     if is_wanted and isinstance(names, dict) and provider.groups_claim in names:
         raise ProviderFailed(
-            _("You are in more groups than the provider tells. Ask for a filter of groups there.")
+            _("You are in more groups than the provider lists. Ask for a group filter there.")
         )
 
 

@@ -87,7 +87,7 @@ def disconnect(identity: Identity, *, key: str | None) -> None:
     take_mapped_groups(identity)
 
 
-_TAKEN = _("This account signs in somebody else here.")
+_TAKEN = _("This account is used by another user.")
 _DISCONNECTED = _(
     "This account was disconnected. Sign in another way and connect it again in your profile."
 )

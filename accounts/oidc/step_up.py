@@ -30,7 +30,7 @@ from core.english import gettext as _
 
 CONFIRMED = "confirmed_at_provider"
 _NOT_THERE = _("You did not sign in at a provider where this can be confirmed.")
-_SOMEBODY_ELSE = _("Somebody else signed in at the provider. Nothing is confirmed.")
+_SOMEBODY_ELSE = _("A different account signed in at the provider. Nothing is confirmed.")
 
 
 @dataclass(frozen=True, slots=True)

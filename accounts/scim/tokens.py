@@ -82,7 +82,7 @@ def confirm(token: ScimToken, *, by: User) -> None:
     _refuse_beyond_own(token.issuer, by)
     unconfirmed = ScimToken.objects.filter(pk=token.pk, is_confirmed=False, revoked_at=None)
     if not unconfirmed.update(is_confirmed=True):
-        raise AccountRefused(_("Somebody else answered this request first."))
+        raise AccountRefused(_("Another administrator answered this request first."))
     token.is_confirmed = True
     _record("confirmed", token, by, label_of(token.issuer))
     _end_replaced(token)

@@ -34,7 +34,7 @@ from core.errors import CountersignError
 from core.http import page
 
 ProviderView = Callable[[HttpRequest, IdentityProvider], HttpResponse]
-_SOMEBODY_ELSE = _("This browser was signed in as somebody else. Begin again.")
+_SOMEBODY_ELSE = _("This browser was signed in as another user. Start again.")
 REFUSALS = (ProviderFailed, NotAdmitted, NotProven, BadConfiguration)
 
 

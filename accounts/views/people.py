@@ -134,7 +134,11 @@ def answer_request(request: ConsoleRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
     else:
         names = {"who": change.person.username, "role": localized(change.role)}
-        said = _("“%(who)s” is %(role)s now.") if confirms else _("“%(who)s” is not made %(role)s.")
+        said = (
+            _("“%(who)s” is %(role)s now.")
+            if confirms
+            else _("“%(who)s” is not given the role %(role)s.")
+        )
         messages.success(request, said % names)
     return redirect("accounts:people")
 

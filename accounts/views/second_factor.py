@@ -71,8 +71,8 @@ def _signed_in(
 
 def _codes_left(count: int) -> str:
     said = ngettext(
-        "You used a recovery code: %d is left. Your profile makes new ones.",
-        "You used a recovery code: %d are left. Your profile makes new ones.",
+        "You used a recovery code: %d is left. Create new ones on your profile.",
+        "You used a recovery code: %d are left. Create new ones on your profile.",
         count,
     )
     return said % count

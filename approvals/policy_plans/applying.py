@@ -70,7 +70,7 @@ def why_not(plan: PolicyPlan) -> str:
     if plan.applied_at is not None:
         return _("This plan was applied already.")
     if timezone.now() > plan.created_at + VALID_FOR:
-        return _("This plan is older than 7 days. Make a new one.")
+        return _("This plan is older than 7 days. Create a new one.")
     missing = needed() - len(valid_confirmations(plan))
     if missing > 0:
         return ngettext(
@@ -127,7 +127,7 @@ def _apply(plan: PolicyPlan, by: By, *, as_owner: bool) -> PolicyPlan:
     # By a newer version of Countersign, the same file may mean something else.
     found = [one.plain() for one in all_changes(file)]
     if base_digest(file) != locked.base_digest or digest_of(found) != digest_of(locked.changes):
-        raise BaseMoved(_("What the plan was made for has changed since. Make a new plan."))
+        raise BaseMoved(_("What the plan was created for has changed since. Create a new plan."))
     writing.write(file.present, file.wanted, by=acting(by))
     writing.manage_parts(file.wanted, file.managed_by)
     return _note(locked, by, as_owner=as_owner)

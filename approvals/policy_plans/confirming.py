@@ -38,7 +38,9 @@ def confirm(plan: PolicyPlan, by: User, given: QueryDict) -> PlanConfirmation:
     if plan.applied_at is not None:
         raise PlanNotApplied(why_not(plan))
     if is_stale(plan):
-        raise PlanNotApplied(_("What the plan was made for has changed since. Make a new plan."))
+        raise PlanNotApplied(
+            _("What the plan was created for has changed since. Create a new plan.")
+        )
     return _keep(plan, by, _prove(plan, by, given))
 
 

@@ -92,7 +92,7 @@ def one_at_a_time() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('policy plan'))")
         if not cursor.fetchone()[0]:
-            raise PlanningBusy(_("Another plan is being made. Try again in a minute."))
+            raise PlanningBusy(_("Another plan is being created. Try again in a minute."))
 
 
 class _Trial(NamedTuple):

@@ -23,7 +23,7 @@ def mine(request: ConsoleRequest) -> HttpResponse:
     with timezone.override(request.user.time_zone or "UTC"):
         form = DelegationForm(request.user, request.POST or None)
         if request.method == "POST" and form.is_valid() and _make(form):
-            messages.success(request, _("The delegation is made."))
+            messages.success(request, _("Delegation created."))
             return redirect("approvals:delegations")
         return _show(request, form)
 

@@ -309,8 +309,8 @@ def _reason(request: ConsoleRequest, *, approve: bool) -> str:
 def _vote_message(approval: Approval, *, approve: bool) -> str:
     approval.refresh_from_db(fields=["state", "denies_at"])
     if approval.is_being_denied and not approve:
-        sentence = _("You denied %(tool)s for %(agent)s. Its agent is not told yet: until then you "
-                     "can take it back.")  # fmt: skip
+        sentence = _("You denied %(tool)s for %(agent)s. Its agent has not been notified yet: "
+                     "until then you can take it back.")  # fmt: skip
     elif approval.state == Approval.State.WAITING:
         sentence = _("Your vote on %(tool)s for %(agent)s is counted. It needs votes of others.")
     elif approve:

@@ -35,8 +35,9 @@ ENDED = {
     Export.State.EXPIRED: _("The export has expired. Request a new one."),
     Export.State.FAILED: _("The export failed. Request a new one."),
     Export.State.CHANGED: _(
-        "Entries in this export were forgotten, erased or archived after it was requested, so the "
-        "same file cannot be made again. Delete what you have of it and request a new one."
+        "Entries in this export were forgotten, erased or archived after it was requested, so "
+        "the same file cannot be created again. Delete what you have of it and request a new "
+        "one."
     ),
 }
 

@@ -71,7 +71,7 @@ def of_exception(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, CONFLICTS):
         return problem(409, str(error))
     if isinstance(error.__cause__, UniqueViolation):
-        return problem(409, _("Another request made one of this name at the same moment."))
+        return problem(409, _("Another request created one with this name at the same moment."))
     if isinstance(error, CountersignError):
         return problem(400, str(error))
     handled = exception_handler(error, context)

@@ -18,7 +18,7 @@ from registry.publishing.published_tools import PublishedToolset
 # Of calls whose result says the rest.
 _ENDED = {
     State.SUCCEEDED: gettext("It succeeded: the tool's result says what came of it."),
-    State.TOOL_ERROR: gettext("The tool ended with an error, which its result tells."),
+    State.TOOL_ERROR: gettext("The tool ended with an error; see its result."),
 }
 
 

@@ -62,7 +62,7 @@ def not_sent(call_request: CallRequest, why: str) -> dict[str, Any]:
 
 
 def taken_back(new_call: NewCall) -> dict[str, Any]:
-    sentence = _("Its agent could not be told in time that it was recorded.")
+    sentence = _("Its agent could not be notified in time that it was recorded.")
     move = Move(new_call.id, State.QUEUED, State.CANCELLED, SYSTEM, sentence, outcome=sentence)
     move.executed = Executed.NO
     return move.line()

@@ -47,7 +47,7 @@ def sign(request: ConsoleRequest, call_id: UUID) -> HttpResponse:
     if not error and request.POST.get("seen", "") != approval.call.call_digest:
         error = _("What you were shown is not what would be sent. Look again.")
     if not error and not form.is_valid():
-        error = _("Name somebody to be notified, and say why.")
+        error = _("Choose who is notified, and give a reason.")
     if error:
         return JsonResponse({"error": error}, status=403)
     return JsonResponse(step_up_proofs.offer([ShownCall.of(approval)], request.user, _lines(form)))

@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
                         models.BooleanField(
                             db_default=False,
                             default=False,
-                            verbose_name="agents are not told its name",
+                            verbose_name="agents do not see its name",
                         ),
                     ),
                     (

@@ -72,9 +72,7 @@ class Rule(models.Model):
     instead = models.CharField(
         _("allowed instead"), max_length=300, blank=True, default="", db_default=""
     )
-    unnamed = models.BooleanField(
-        _("agents are not told its name"), default=False, db_default=False
-    )
+    unnamed = models.BooleanField(_("agents do not see its name"), default=False, db_default=False)
     # Where it asks: see policies/thresholds.py. Empty means one person's yes or no.
     thresholds = models.JSONField(_("who decides"), default=list, blank=True)
     # Seconds. Empty means as the installation is set; what is over never means yes.

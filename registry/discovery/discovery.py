@@ -331,7 +331,7 @@ class _Look:
         risks = version.findings.risks if version else []
         if not risks:
             return True
-        said = _("“%s” is not published by itself: somebody has to read what was found in it.")
+        said = _("“%s” is not published automatically: the findings must be reviewed first.")
         if {one.rule for one in risks} == {"external-failed"}:
             said = _("“%s” is not published by itself: the external scanner did not look at it.")
         self._said.append(said % name[:200])

@@ -36,7 +36,7 @@ class ShownForm(forms.Form):
         required=False,
         max_length=override_service.MAX_DESCRIPTION,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text=_("In place of the server's own; agents are told that it is yours."),
+        help_text=_("Replaces the server's own text; agents see that it is yours."),
     )
     pinned = forms.CharField(
         label=_("Fixed arguments"),

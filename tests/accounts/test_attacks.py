@@ -347,7 +347,7 @@ def test_connecting_anothers_account_is_written_down(
     client.get(callback("company", company.authorize(way_there(connect(client)))))
 
     entry = Entry.objects.get(action="sign_in.failed")
-    assert (entry.actor, entry.reason) == ("anna", "This account signs in somebody else here.")
+    assert (entry.actor, entry.reason) == ("anna", "This account is used by another user.")
 
 
 def test_passwords_and_passkeys_that_are_off_are_written_down(

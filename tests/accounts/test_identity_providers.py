@@ -307,7 +307,7 @@ def test_one_provider_answers_in_place_of_another(
 def test_userinfo_of_somebody_else(client: Client, company: FakeProvider) -> None:
     company.userinfo = {"sub": "another", "email": "nora@example.com", "email_verified": True}
 
-    refused(sign_in(client, company), "about somebody else")
+    refused(sign_in(client, company), "for a different account")
 
 
 # Whom it lets in.
@@ -439,7 +439,7 @@ def test_groups_that_are_told_elsewhere(
     configure(company=by_domain(company, groups={"cs-approvers": Role.APPROVER}))
     company.about |= {"_claim_names": {"groups": "src1"}}
 
-    refused(sign_in(client, company), "more groups than the provider tells")
+    refused(sign_in(client, company), "more groups than the provider lists")
 
 
 def test_the_last_administrator_stays_one(
@@ -602,7 +602,7 @@ def test_an_account_of_somebody_else_is_not_connected(
     answer = company.authorize(way_there(connect(client)))
     client.get(callback("company", answer))
 
-    assert "signs in somebody else here" in client.get("/profile/").text
+    assert "is used by another user" in client.get("/profile/").text
     assert Identity.objects.get().person == bob
 
 

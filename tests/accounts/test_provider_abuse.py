@@ -236,4 +236,4 @@ def test_two_who_connect_one_account_at_once(
 
     client.get(callback("company", company.authorize(way_there(connect(client)))))
 
-    assert "signs in somebody else here" in client.get("/profile/").text
+    assert "is used by another user" in client.get("/profile/").text

@@ -86,12 +86,12 @@ def test_nobody_becomes_a_second_person_by_disconnecting(
 
     # Nobody else's either, not by an invitation, and not from a profile.
     _ivo, text = invited(anna)
-    refused(sign_in(Client(), company, invitation=text), "signs in somebody else here")
+    refused(sign_in(Client(), company, invitation=text), "is used by another user")
     other = Client()
     with_password(bob)
     other.force_login(bob)
     other.get(callback("company", company.authorize(way_there(connect(other)))))
-    assert "signs in somebody else here" in other.get("/profile/").text
+    assert "is used by another user" in other.get("/profile/").text
 
     # Hers again, by herself.
     client.get(callback("company", company.authorize(way_there(connect(client)))))

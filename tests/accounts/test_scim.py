@@ -147,11 +147,11 @@ def test_nobody_connects_or_is_invited_by_an_account_that_is_provisioned_as_anot
     nora = person_of(directory.user("nora", externalId=company.subject))
     _ivo, text = invited(ada)
 
-    refused(sign_in(Client(), company, invitation=text), "signs in somebody else here")
+    refused(sign_in(Client(), company, invitation=text), "is used by another user")
     client.force_login(anna)
     answer = company.authorize(way_there(connect(client)))
     response = client.get(callback("company", answer), follow=True)
-    assert "signs in somebody else here" in response.text
+    assert "is used by another user" in response.text
 
     assert not Identity.objects.exists()
     assert sign_in(Client(), company).status_code == 302

@@ -242,7 +242,7 @@ def ask_two(tool: Tool) -> None:
 
 CHANGES = [
     (publish_another, "The tool's definition changed after the call was asked for.", "now"),
-    (change_at_its_server, "no longer published. It changed, and waits for somebody", "later"),
+    (change_at_its_server, "no longer published. It changed and must be published", "later"),
     (vanish, "no longer published. It is gone from its server, or was taken back.", "no"),
     (disable_server, "The tool is no longer published.", "later"),
     (move_server, "other now: the server's address", "now"),

@@ -400,7 +400,7 @@ def test_a_person_names_a_delegate_and_either_of_the_two_ends_it(
 
     page = client.post(HERE, given_form(carol), follow=True).text
 
-    assert "The delegation is made." in page
+    assert "Delegation created." in page
     assert "<strong>carol</strong> votes for <strong>alice</strong>" in page
     made = Delegation.objects.get()
     client.force_login(carol)
@@ -450,7 +450,7 @@ def test_a_chain_is_refused_on_the_page(
 
     page = client.post(HERE, given_form(dora)).text
 
-    assert "a delegation is not passed on" in page
+    assert "a delegation cannot be passed on" in page
     assert Delegation.objects.count() == 1
 
 

@@ -180,7 +180,7 @@ def test_nothing_is_approved_meanwhile_and_anything_may_be_refused(
 def test_who_froze_cannot_end_it(olga: User, ada: User) -> None:
     frozen = freeze(olga)
 
-    with pytest.raises(NotFrozen, match="somebody else has to look"):
+    with pytest.raises(NotFrozen, match="another user must check"):
         freezes.end(frozen, by=olga, why="Never mind.")
     with (
         pytest.raises(DatabaseError, match="calls_freeze_ended_by_another"),
@@ -189,7 +189,7 @@ def test_who_froze_cannot_end_it(olga: User, ada: User) -> None:
         Freeze.objects.update(ended_by=olga, ended_at=timezone.now())
 
     freezes.end(frozen, by=ada, why="Looked at it.")
-    with pytest.raises(NotFrozen, match="Somebody else ended it"):
+    with pytest.raises(NotFrozen, match="Another user has already ended it"):
         freezes.end(frozen, by=ada, why="Again.")
 
 
@@ -244,7 +244,7 @@ def test_every_page_says_so_and_it_is_ended_there(
 
     page = client.post(reverse("approvals:freeze"), form, follow=True).text
 
-    assert "You began it: somebody else has to look" in page
+    assert "You started it: another user must check" in page
     for address in ("/catalogue/", "/calls/", "/policies/"):
         assert "scout</span> is suspended." in client.get(address).text
     assert "Odd mails go out." in client.get("/emergency-stops/banner/").text

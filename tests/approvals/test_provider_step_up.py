@@ -130,7 +130,7 @@ def test_the_entries_say_by_which_proof(
         ({"auth_time": None}, "sent no time of sign-in"),
         ({"acr": None}, "not as strong as is wanted"),
         ({"acr": "urn:example:password"}, "not as strong as is wanted"),
-        ({"sub": "another"}, "Somebody else signed in"),
+        ({"sub": "another"}, "A different account signed in"),
         ({"nonce": "another"}, "for another sign-in"),
         ({"aud": "another"}, "for another application"),
         ({"exp": 1_000_000_000}, "has expired"),
@@ -237,7 +237,7 @@ def test_somebody_elses_session_in_the_same_browser_confirms_nothing(
 
     as_alice.get(callback("company", company.authorize(there)))
 
-    assert "Somebody else signed in" in Entry.objects.get(action="step_up.failed").reason
+    assert "A different account signed in" in Entry.objects.get(action="step_up.failed").reason
     approve(as_alice, call)
     assert state(call) == State.HELD
 

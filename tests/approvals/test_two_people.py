@@ -235,18 +235,18 @@ REFUSED: dict[str, tuple[Way, str]] = {
     "creator of the agent": (created, "You created the agent"),
     "issuer of the token": (issued, "You issued the token"),
     "rotator of the token": (rotated, "You issued the token"),
-    "asked for it again": (asked_again, "You asked for this call again"),
+    "asked for it again": (asked_again, "You requested this call again"),
     "member of the group that the rule asks": (joined_the_group, "The agent is yours"),
     "editor": (edited, "You edited the arguments"),
     "editor before the last": (edited_first, "You edited the arguments"),
-    "second account, by one's own invitation": (second_account, "pat let you in"),
-    "second account of a second account": (third_account, "pat let you in"),
-    "second account, confirmed by another": (confirmed_by_a_puppet, "pat let you in"),
-    "second account, which asks": (second_account_asks, "You let puppet in"),
-    "second account of an editor": (edited_by_the_inviter, "pat let you in"),
-    "owner in a second account": (let_the_owner_in, "You let puppet in"),
-    "issuer in a second account": (let_the_issuer_in, "You let puppet in"),
-    "editor in a second account": (let_the_editor_in, "You let puppet in"),
+    "second account, by one's own invitation": (second_account, "pat invited you"),
+    "second account of a second account": (third_account, "pat invited you"),
+    "second account, confirmed by another": (confirmed_by_a_puppet, "pat invited you"),
+    "second account, which asks": (second_account_asks, "You invited puppet"),
+    "second account of an editor": (edited_by_the_inviter, "pat invited you"),
+    "owner in a second account": (let_the_owner_in, "You invited puppet"),
+    "issuer in a second account": (let_the_issuer_in, "You invited puppet"),
+    "editor in a second account": (let_the_editor_in, "You invited puppet"),
 }
 
 
@@ -420,7 +420,7 @@ VISIBLE = {
     ),
     "command line: a sign-in link": (
         way_in_of_the_host,
-        "<strong>dora</strong>, Approver: a sign-in link or a password was made at the host",
+        "<strong>dora</strong>, Approver: a sign-in link or a password was created at the host",
     ),
     "command line: confirmation of an account": (
         confirmed_by_the_host,
@@ -429,15 +429,15 @@ VISIBLE = {
     "command line: confirmation of a role": (role_of_the_host, "confirmed at the host"),
     "two second accounts": (
         two_second_accounts,
-        "may be somebody who has a part in this call: <strong>other-puppet</strong>",
+        "may be someone who has a part in this call: <strong>other-puppet</strong>",
     ),
     "second account, unconfirmed after its time": (
         second_account_of_long_ago,
-        "may be somebody who has a part in this call: <strong>puppet</strong>",
+        "may be someone who has a part in this call: <strong>puppet</strong>",
     ),
     "issuer in a second account, after its time": (
         inviter_of_long_ago,
-        "may be somebody who has a part in this call: <strong>pat</strong>",
+        "may be someone who has a part in this call: <strong>pat</strong>",
     ),
 }
 
@@ -467,7 +467,7 @@ def test_a_password_of_the_host_is_on_the_card(
     assert as_alice.login(username="alice", password=scenery.PASSWORD)
     held = scene.held(Agent.objects.get(name="scout"))
     page = as_alice.get(reverse("approvals:detail", args=[held])).text
-    assert "<strong>alice</strong>, Approver: a sign-in link or a password was made" in page
+    assert "<strong>alice</strong>, Approver: a sign-in link or a password was created" in page
     assert Entry.objects.get(action="person.password_set").actor == "command line"
 
 

@@ -276,7 +276,7 @@ def test_no_standing_approval_is_made_by_it(hold: Hold, gina: User, lena: User) 
     say(late, lena)
     say(early, gina)
 
-    said = "approved by others than those whom the rule asks at first"
+    said = "not approved by the approvers that the rule asks first"
     assert said in standing_approvals.why_not(Call.objects.get(pk=late), lena)
     assert standing_approvals.why_not(Call.objects.get(pk=early), gina) == ""
 

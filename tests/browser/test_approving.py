@@ -114,7 +114,7 @@ def test_one_freezes_and_somebody_else_lets_it_go_on(
     alice.get_by_label("Reason").fill("It asks too often.")
     alice.keyboard.press("Enter")
     expect(alice.locator("#frozen")).to_contain_text("The agent scout is suspended.")
-    expect(alice.get_by_text("somebody else has to look and end it")).to_be_visible()
+    expect(alice.get_by_text("another user must check and end it")).to_be_visible()
 
     other = opened(scenery.person("olga", Role.OPERATOR))
     other.goto("/catalogue/")
@@ -169,7 +169,7 @@ def test_grants_are_revoked_one_by_one_and_all_together(alice: Page, office: Off
 
     alice.get_by_role("link", name="Ended").click()
     expect(alice.locator(".grants > li")).to_have_count(3)
-    alice.get_by_role("link", name="made from this call").first.click()
+    alice.get_by_role("link", name="created from this call").first.click()
     expect(alice.get_by_role("heading", name="mailer.send_mail")).to_be_visible()
     alice.go_back()
     alice.get_by_role("link", name="Standing", exact=True).click()

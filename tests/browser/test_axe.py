@@ -93,7 +93,7 @@ WRONG = {
     "flex: none; overflow-wrap: anywhere'",
     "a broken word": "main.querySelector('.lead').style.cssText = 'max-width: 2.5ch; flex: none; "
     "overflow-wrap: anywhere'",
-    "a loose comma": "main.querySelector('.lead').textContent = 'Made by ada , now'",
+    "a loose comma": "main.querySelector('.lead').textContent = 'Created by ada , now'",
     "cut off": "main.querySelector('.lead').style.cssText = 'height: 8px; overflow: hidden'",
     "scrolls sideways": "main.querySelector('h1').style.minWidth = '2000px'",
     "2 h1": "main.append(main.querySelector('h1').cloneNode(true))",

@@ -84,7 +84,7 @@ def test_ones_time_zone_is_shown_in_exact_times(alice: Page, office: Office) -> 
     alice.goto("/profile/")
     alice.get_by_label("Display name").fill("Bob")
     alice.get_by_role("button", name="Save the display name").click()
-    expect(alice.get_by_text("“Bob” is somebody else's name.")).to_be_visible()
+    expect(alice.get_by_text("“Bob” is another user's name.")).to_be_visible()
     alice.get_by_label("Display name").fill("Alice Winter")
     alice.get_by_role("button", name="Save the display name").press("Enter")
     expect(alice.get_by_role("banner")).to_contain_text("Alice Winter")

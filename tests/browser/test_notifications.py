@@ -261,8 +261,8 @@ def test_a_delegation_is_made_and_ended(opened: Opened, office: Office) -> None:
     page.keyboard.press("ArrowDown")
     page.get_by_label("Notify me too").focus()
     page.keyboard.press("Space")
-    press(page, "button", "Make the delegation")
-    expect(page.get_by_text("The delegation is made.")).to_be_visible()
+    press(page, "button", "Create delegation")
+    expect(page.get_by_text("Delegation created.")).to_be_visible()
     expect(page.get_by_text("carol votes for alice")).to_be_visible()
     assert not page.evaluate(WIDE)
     assert Delegation.objects.get().delegate == carol

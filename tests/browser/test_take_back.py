@@ -50,9 +50,11 @@ def test_a_denial_is_taken_back_and_another_outlives_the_process_that_took_it(
     deny(alice)
 
     for page in (alice, carol):
-        told = "Denied by alice. Its agent is told in"
+        told = "Denied by alice. Its agent is notified in"
         expect(page.locator(f"#card-{office.held}")).to_contain_text(told)
-        expect(page.locator(f"#row-{office.held}")).to_contain_text("Denied, its agent is told in")
+        expect(page.locator(f"#row-{office.held}")).to_contain_text(
+            "Denied, its agent is notified in"
+        )
     left = alice.locator(f"#denial-{office.held} .countdown")
     before = left.inner_text()
     expect(left).not_to_have_text(before)

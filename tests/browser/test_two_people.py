@@ -41,7 +41,7 @@ def test_who_created_the_agent_finds_no_button(opened: Opened, office: Office) -
     page.goto(f"/queue/{held}/")
 
     card = page.locator(f"#card-{held}")
-    expect(card).to_contain_text("You created the agent: somebody else has to decide.")
+    expect(card).to_contain_text("You created the agent: another user must decide.")
     expect(card.get_by_role("button", name="Approve")).to_have_count(0)
     expect(card).to_contain_text("The agent was created by pat")
     assert Call.objects.get(pk=held).state == State.HELD

@@ -39,7 +39,7 @@ from tests.gateway.agent import Agent as Client
 from tests.processes import Stack
 
 MAIL = "mailer.send_mail"
-UNCONFIRMED = "Not confirmed by a second person, and may be somebody who has a part in this call"
+UNCONFIRMED = "Not confirmed by a second person, and may be someone who has a part in this call"
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def asks_again(on: Stage) -> Attempt:
     on.page.get_by_role("button", name="Run again as a new call").click()
     expect(on.page.get_by_text("It was asked for again")).to_be_visible()
     held = Call.objects.exclude(pk=on.office.lost).latest("asked_at").pk
-    return Attempt(on.page, held, "You asked for this call again")
+    return Attempt(on.page, held, "You requested this call again")
 
 
 def edits(on: Stage) -> Attempt:
@@ -249,14 +249,14 @@ def grants(on: Stage) -> Attempt:
 
 def invites_an_approver(on: Stage) -> Attempt:
     held = on.ask(on.token(on.scout))
-    return Attempt(on.invited("puppet", Role.APPROVER), held, "pat let you in")
+    return Attempt(on.invited("puppet", Role.APPROVER), held, "pat invited you")
 
 
 def invites_by_way_of_another(on: Stage) -> Attempt:
     held = on.ask(on.token(on.scout))
     between = on.invited("puppet", Role.ADMINISTRATOR)
     theirs = on.invited("second-puppet", Role.APPROVER, page=between)
-    return Attempt(theirs, held, "pat let you in")
+    return Attempt(theirs, held, "pat invited you")
 
 
 def has_it_confirmed_by_another(on: Stage) -> Attempt:
@@ -265,10 +265,10 @@ def has_it_confirmed_by_another(on: Stage) -> Attempt:
     other = on.invited("second-puppet", Role.ADMINISTRATOR)
     for window in (on.page, other):
         window.goto(f"/people/{_person('puppet').pk}/")
-        said = "Somebody other than who invited “puppet” has to confirm the account."
+        said = "must be confirmed by someone other than the person who invited it."
         expect(window.get_by_text(said)).to_be_visible()
         expect(window.get_by_role("button", name="Confirm that this")).to_have_count(0)
-    return Attempt(theirs, held, "pat let you in")
+    return Attempt(theirs, held, "pat invited you")
 
 
 def follows_a_link_of_anothers_guest(on: Stage) -> Attempt:
@@ -278,20 +278,20 @@ def follows_a_link_of_anothers_guest(on: Stage) -> Attempt:
     on.page.goto(f"/people/{carol.pk}/")
     on.page.get_by_role("button", name="New sign-in link").click()
     theirs = on.followed(on.page.locator("#link").inner_text())
-    return Attempt(theirs, held, "pat let you in")
+    return Attempt(theirs, held, "pat invited you")
 
 
 def asks_in_the_second(on: Stage) -> Attempt:
     theirs = on.invited("puppet", Role.OPERATOR)
     agent = on.agent("courier", "bob", page=theirs)
     held = on.ask(on.token(agent, page=theirs))
-    return Attempt(on.page, held, "You let puppet in")
+    return Attempt(on.page, held, "You invited puppet")
 
 
 def edits_in_the_second(on: Stage) -> Attempt:
     held = on.ask(on.token_of_others())
     on.edit(held, "Minutes of Wednesday", on.invited("puppet", Role.APPROVER))
-    return Attempt(on.page, held, "You let puppet in")
+    return Attempt(on.page, held, "You invited puppet")
 
 
 def asks_and_approves_in_two_others(on: Stage) -> Attempt:
@@ -337,7 +337,7 @@ def takes_the_name(on: Stage) -> Attempt:
     on.page.get_by_text("Rename", exact=True).click()
     on.page.get_by_label("Username", exact=True).fill("carol")
     on.page.get_by_role("button", name="Save the name").click()
-    expect(on.page.get_by_text("“carol” is somebody's name already, or was")).to_be_visible()
+    expect(on.page.get_by_text("“carol” is or was another user's name")).to_be_visible()
     return Attempt(on.page, held, "The rule asks other people: carol")
 
 
@@ -451,7 +451,7 @@ def comes_in_as_another(on: Stage) -> Attempt:
     carol.save()
     on.opened().goto("/" + _command("sign_in_link", "carol").split("/", 3)[3])
     held = on.ask(on.token(on.scout))
-    said = "carol, Approver: a sign-in link or a password was made at the host's command line"
+    said = "carol, Approver: a sign-in link or a password was created at the host's command line"
     return Attempt(on.as_alice(), held, said)
 
 

@@ -147,7 +147,7 @@ def test_what_every_card_warns_of_stands_here_too(
     said = plain(look(as_alice, calls))
 
     assert "Who may decide changed in the last 7 days" in said
-    assert "may be somebody who has a part in this call: alice" in said
+    assert "may be someone who has a part in this call: alice" in said
     assert "Asked at the host's command line, without a token." in said
 
 
@@ -269,7 +269,7 @@ def test_ones_own_call_is_left_out(client: Client, bob: User, three: list[UUID])
 
     page = look(client, three)
 
-    assert "The agent is yours: somebody else has to decide." in page
+    assert "The agent is yours: another user must decide." in page
     assert "Nothing to approve together" in page
     forged = [f"{one}:{Call.objects.get(pk=one).call_digest}:{'0' * 16}" for one in three]
     assert "Not approved:" in approve(client, forged)

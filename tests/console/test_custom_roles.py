@@ -276,7 +276,7 @@ def test_of_two_who_create_one_role_the_second_reads_why_not(
     answer = signed_in(ada).post("/new/role/", given)
 
     assert answer.status_code == 200
-    assert "Somebody took “Ops” at this moment." in answer.text
+    assert "“Ops” has just been taken." in answer.text
     assert not CustomRole.objects.exists()
 
 
@@ -353,7 +353,7 @@ def test_nobody_sets_a_tag_to_which_a_role_of_theirs_is_limited(
         follow=True,
     )
 
-    assert "somebody else sets this tag" in page.text
+    assert "another administrator must set this tag" in page.text
     people.refresh_from_db()
     assert people.tags == []
 

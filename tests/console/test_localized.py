@@ -16,7 +16,7 @@ def filled(pattern: MessagePattern) -> tuple[str, str]:
 
 
 def test_each_line_is_read_by_itself() -> None:
-    said = "“%s” is not published by itself: somebody has to read what was found in it."
+    said = "“%s” is not published automatically: the findings must be reviewed first."
     lines = [
         "Found 4 tools. Published: 2.",
         said % "evil.do",

@@ -228,7 +228,7 @@ def test_ones_own_agents_call_is_for_somebody_else(client: Client, bob: User, he
     page = client.get(reverse("approvals:queue")).text
     said = press(client, "approve", held).text
 
-    assert "The agent is yours: somebody else has to decide." in page
+    assert "The agent is yours: another user must decide." in page
     assert reverse("approvals:approve", args=[held]) not in page
     assert "The agent is yours" in said
     assert Call.objects.get(pk=held).state == State.HELD

@@ -270,5 +270,5 @@ def test_the_report_lists_ways_in_made_at_the_host(vera: User, ines: User) -> No
 
     report = flat(signed_in(ines).get(reverse("audit:report")).text)
 
-    assert "Sign-in link made</a>: <strong>vera</strong>" in report
+    assert "Sign-in link created</a>: <strong>vera</strong>" in report
     assert "by command line" in report

@@ -75,7 +75,7 @@ def test_a_denial_waits_where_all_see_it_and_no_agent_does(
 ) -> None:
     page = press(alice, held, because="target").text
 
-    assert "Its agent is not told yet" in page
+    assert "Its agent has not been notified yet" in page
     assert states(held) == PENDING
     assert Call.objects.get(pk=held).outcome == ""
     assert actions(held) == ["approval.voted"]
@@ -86,7 +86,7 @@ def test_a_denial_waits_where_all_see_it_and_no_agent_does(
         shown = card(person, held)
         assert "Denied by alice." in shown
         assert '<time class="countdown"' in shown
-        assert "Denied, its agent is told" in shown
+        assert "Denied, its agent is notified" in shown
         assert ("Take your denial back" in shown) == (person == alice)
 
 

@@ -271,7 +271,7 @@ async def test_a_held_call_whose_record_comes_too_late_ends_and_says_why(
 
     call: Call = await until(waits)
     voted = await sync_to_async(refused_vote)(call, alice)
-    assert "Its agent is not told yet that it is pending" in voted
+    assert "Its agent has not been notified yet that it is pending" in voted
     database.let_go()
 
     async def ended() -> Call | None:
@@ -302,7 +302,7 @@ async def test_who_asks_for_the_same_again_is_told_of_a_held_call_that_came_late
     assert (await late.aget()).start_after is None
     # As it stands while its gateway has not confirmed it.
     await late.aupdate(start_after=timezone.now() + timedelta(days=1))
-    assert "not told yet" in await sync_to_async(refused_vote)(await late.aget(), alice)
+    assert "not been notified yet" in await sync_to_async(refused_vote)(await late.aget(), alice)
 
     assert (await agent.call("rec.echo", {"text": "x"})).call_id == held
     await decide(alice)

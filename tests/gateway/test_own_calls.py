@@ -159,7 +159,7 @@ async def test_a_call_is_looked_at_while_it_waits_and_when_it_is_done(
     ("tool", "state", "outcome"),
     [
         ("rec.say", "succeeded", "It succeeded: the tool's result says what came of it."),
-        ("rec.tell", "tool_error", "The tool ended with an error, which its result tells."),
+        ("rec.tell", "tool_error", "The tool ended with an error; see its result."),
         ("rec.fail", "failed", "The server answered with error 1234: no such luck"),
     ],
 )

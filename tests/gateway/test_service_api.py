@@ -156,7 +156,7 @@ def test_deciding_stays_a_persons_act(token: str, send: Tool, scout: Agent, verb
     assert Approval.objects.get(pk=call).state == Approval.State.WAITING
     entry = Entry.objects.get(action="service_account.decision_refused")
     assert (entry.actor, entry.call_id) == ("service account robot", call)
-    assert entry.reason == "A service account that ada made."
+    assert entry.reason == "A service account created by ada."
 
 
 def test_cancelling_names_the_account_and_who_made_it(token: str, send: Tool, scout: Agent) -> None:

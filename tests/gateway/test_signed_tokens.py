@@ -534,7 +534,7 @@ async def test_somebody_else_is_refused_whether_they_are_known_here_or_not(
     rejected = Entry.objects.filter(action="agent.token_rejected")
     assert {one.reason async for one in rejected} == {
         "The token's subject is no account that the agent's owner connected.",
-        "The token is for somebody else: the agent acts for its owner alone.",
+        "The token is for another user: the agent acts only for its owner.",
     }
     assert await Call.objects.acount() == 0
 
@@ -545,7 +545,7 @@ async def test_an_account_of_somebody_else_is_said_to_be_that(
     await connect(await sync_to_async(person)("ana", Role.APPROVER), company, "ana-there")
     book = await sync_to_async(tokens.load)()
 
-    with pytest.raises(ProviderFailed, match="acts for its owner alone"):
+    with pytest.raises(ProviderFailed, match="acts only for its owner"):
         await sync_to_async(authenticate)(
             token_of(company, HERE, sub="ana-there"), book, resource=HERE
         )
@@ -557,7 +557,7 @@ async def test_the_clients_name_as_a_persons_account_is_that_person(
     await connect(await sync_to_async(person)("ana", Role.APPROVER), company, "desk-app")
     book = await sync_to_async(tokens.load)()
 
-    with pytest.raises(ProviderFailed, match="acts for its owner alone"):
+    with pytest.raises(ProviderFailed, match="acts only for its owner"):
         await sync_to_async(authenticate)(token_of(company, HERE), book, resource=HERE)
 
 

@@ -150,7 +150,10 @@ def test_one_call_runs_loudly_and_somebody_else_reviews_it(
         used.seen_digest,
     )
     approved = Entry.objects.get(action="call.approved", call_id=held)
-    assert approved.reason == f"Approved by carol. Break-glass: dora was told at once. {REASON}"
+    assert (
+        approved.reason
+        == f"Approved by carol. Break-glass: dora was notified immediately. {REASON}"
+    )
     assert unrecorded() == []
     # It is claimed and sent like every approved call.
     assert claim(held, owner="worker-1") is not None
@@ -159,7 +162,7 @@ def test_one_call_runs_loudly_and_somebody_else_reviews_it(
     assert Delivery.objects.filter(event="break_glass.used", person=dora).exists()
 
     page = reverse("approvals:break_glass")
-    assert "Somebody else has to review it." in as_carol.get(page).text
+    assert "Another user must review it." in as_carol.get(page).text
     review(as_carol, used)
     assert BreakGlass.objects.unreviewed().exists()
     as_carol.force_login(dora)
@@ -478,7 +481,7 @@ def test_a_second_account_of_the_agents_owner_is_neither_told_nor_reviews(
     used = BreakGlass.objects.get()
     as_carol.force_login(second)
 
-    assert "bob let you in" in review(as_carol, used)
+    assert "bob invited you" in review(as_carol, used)
     with pytest.raises(DatabaseError, match="somebody else"), transaction.atomic():
         BreakGlass.objects.filter(pk=used.pk).update(
             reviewer=second, judgement="justified", reviewed_at=used.used_at

@@ -188,7 +188,7 @@ def test_the_answer_says_that_a_limit_is_stricter(
     assert suppose("scout", "mailer.send_mail", '{"total": 9}').limit_effect is None
     client.force_login(alice)
     page = client.get(reverse("policies:explain"), {"agent": "scout", "tool": "mailer.send_mail"})
-    assert "A limit would make it: Deny." in page.text
+    assert "A limit would change it to: Deny." in page.text
     Limit.objects.update(mode="shadow")
     assert suppose("scout", "mailer.send_mail", '{"total": 11}').limit_effect is None
 

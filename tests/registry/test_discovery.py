@@ -375,7 +375,7 @@ def test_what_has_findings_waits_for_who_reads_them(
     (latest,) = Definition.objects.filter(tool__name="add")
     assert rule in {one.rule for one in latest.findings.risks}
     assert not latest.findings.is_red
-    assert "“calculator.add” is not published by itself: somebody has to read" in row.summary
+    assert "“calculator.add” is not published automatically: the findings must" in row.summary
     assert (_tool("add").state, _tool("plain").state) == (Tool.State.NEW, Tool.State.PUBLISHED)
 
     with pytest.raises(CommandError, match=r"“calculator\.add” is not published without a review"):
@@ -399,7 +399,7 @@ def test_an_item_with_findings_waits_too(calculator: Server, settings: Any) -> N
 
     row = discovery.apply(calculator, Found("2026-07-28", {}, {}, "", tools=[], resources=notes))
 
-    assert "“notes://a” is not published by itself: somebody has to read" in row.summary
+    assert "“notes://a” is not published automatically: the findings must" in row.summary
     published = Item.objects.filter(state=Item.State.PUBLISHED)
     assert list(published.values_list("key", flat=True)) == ["notes://b"]
 

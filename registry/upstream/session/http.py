@@ -292,7 +292,7 @@ class HttpServer:
         try:
             return await stream
         except BadStatus as bad:
-            raise Lost(_("The server tells of no changes: HTTP %d.") % bad.status) from None
+            raise Lost(_("The server does not report changes: HTTP %d.") % bad.status) from None
 
     async def introduce(self, limits: Limits) -> tuple[str, dict[str, Any]]:
         """The revision, and what the server says of itself."""
