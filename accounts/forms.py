@@ -203,8 +203,8 @@ def _scopes() -> forms.MultipleChoiceField:
     return forms.MultipleChoiceField(
         label=_("Permissions"),
         choices=[
-            (_("To read"), [(name, _(PERMISSION_NAMES[name])) for name in READING]),
-            (_("To change"), [(name, _(PERMISSION_NAMES[name])) for name in CHANGING]),
+            (_("Read"), [(name, _(PERMISSION_NAMES[name])) for name in READING]),
+            (_("Write"), [(name, _(PERMISSION_NAMES[name])) for name in CHANGING]),
         ],
         widget=forms.CheckboxSelectMultiple,
         help_text=_(

@@ -30,13 +30,6 @@ class CallSteps:
         return group
 
     @property
-    def last_move(self) -> Entry | None:
-        """The call's own last step: not a look at it afterwards."""
-        return max(
-            (step for step in self.steps if step.seq), key=lambda one: one.seq or 0, default=None
-        )
-
-    @property
     def is_cut(self) -> bool:
         beside = sum(step.seq is None for step in self.steps)
         return STEPS_MAX in (beside, len(self.steps) - beside)

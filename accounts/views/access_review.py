@@ -83,7 +83,7 @@ def _groups(account: Holder) -> list[HeldPermissions]:
     """To read first, then to change; each by when and by whom it was given."""
     found: dict[tuple[str, AccessOrigin], list[str]] = {}
     for one in sorted(account.access, key=lambda one: one.name in CHANGING):
-        label = _("To change") if one.name in CHANGING else _("To read")
+        label = _("Write") if one.name in CHANGING else _("Read")
         names = found.setdefault((label, one.origin), [])
         names.append(PERMISSION_NAMES.get(one.name, one.name))
     return [HeldPermissions(*key, names) for key, names in found.items()]

@@ -28,7 +28,7 @@ from registry.secrets import SecretRefused
 SIZE = 100
 LABELS = {
     READS: gettext_lazy("Reads"),
-    CHANGES: gettext_lazy("Changes"),
+    CHANGES: gettext_lazy("Writes"),
     DESTROYS: gettext_lazy("Destroys"),
 }
 

@@ -127,8 +127,8 @@ def test_service_accounts_and_agents_are_listed_with_their_last_use(
     assert (row["kind"], row["access"], row["given_by"]) == ("agent", "bob", "command line")
     page = as_ines.get(f"{PAGE}?kind=service_account").text
     # Listed by what they are for and by who gave them when: robot twice, keys once.
-    assert page.index("To read") < page.index("View calls") < page.index("View servers")
-    assert page.count("To read") == page.count("by ada") == 3
+    assert page.index("<strong>Read<") < page.index("View calls") < page.index("View servers")
+    assert page.count("<strong>Read<") == page.count("by ada") == 3
     assert "scout" in as_ines.get(f"{PAGE}?kind=agent").text
     as_ines.cookies["django_language"] = "zh-hans"
     assert "操作者：命令行" in as_ines.get(f"{PAGE}?kind=agent").text
