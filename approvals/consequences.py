@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from accounts import sessions
 from accounts.issued_tokens import lasting_tokens
-from accounts.models import Agent, AgentToken, User
+from accounts.models import Agent, AgentToken, ScimGroup, ScimToken, ScimUser, ServiceToken, User
 from approvals.models import Grant, Vote
 from calls.models import Call
 from calls.record.states import State
@@ -70,6 +70,60 @@ def of_token(token: AgentToken) -> Consequences:
         sentences.append(_("The agent has no other valid token: it cannot connect without one."))
     figures = [Figure(_("Other valid tokens of the agent"), others), *calls.figures]
     return Consequences(figures, [*sentences, *_ending(calls)])
+
+
+def of_service_token(token: ServiceToken) -> Consequences:
+    """The consequences of revoking it."""
+    others = token.account.tokens.valid().exclude(pk=token.pk).count()
+    sentences = [_("It opens nothing from the next second on, and cannot be restored.")]
+    if not others:
+        sentences.append(_("The service account has no other valid token: its program stops."))
+    figures = [Figure(_("Other valid tokens of the service account"), others)]
+    return Consequences(figures, sentences)
+
+
+def of_scim_token(token: ScimToken) -> Consequences:
+    """The consequences of revoking it."""
+    others = ScimToken.objects.valid().filter(issuer=token.issuer).exclude(pk=token.pk).count()
+    users = ScimUser.objects.filter(issuer=token.issuer, deleted_at=None).count()
+    groups = ScimGroup.objects.filter(issuer=token.issuer).count()
+    sentences = [
+        _("It opens nothing from the next second on, and cannot be restored."),
+        _("Users and groups that were provisioned stay as they are."),
+    ]
+    if not others:
+        sentences.append(
+            _("The identity provider has no other valid token: it cannot change users here.")
+        )
+    figures = [
+        Figure(_("Other valid tokens of the identity provider"), others),
+        Figure(_("Provisioned users"), users),
+        Figure(_("Groups"), groups),
+    ]
+    return Consequences(figures, sentences)
+
+
+def of_grants(grants: Iterable[Grant]) -> Consequences:
+    """The consequences of revoking these standing approvals."""
+    found = list(grants)
+    figures = [
+        Figure(_("Standing approvals"), len(found)),
+        Figure(_("Agents"), len({grant.agent_id for grant in found})),
+        Figure(_("Uses left"), sum(max(0, grant.max_uses - grant.uses) for grant in found)),
+    ]
+    sentences = [
+        _("Calls like these require approval again within a second."),
+        _("A revoked standing approval cannot be restored."),
+    ]
+    return Consequences(figures, sentences)
+
+
+def of_sessions(ended: int) -> Consequences:
+    """The consequences of ending so many of one's own sessions."""
+    sentences = [
+        _("The browser must sign in again; text that was not saved is lost."),
+    ]
+    return Consequences([Figure(_("Sessions"), ended)], sentences)
 
 
 def of_server(server: Server) -> Consequences:

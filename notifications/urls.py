@@ -22,6 +22,11 @@ urlpatterns = [
     path("notifications/webhooks/<uuid:pk>/", webhooks.webhook, name="webhook"),
     path("notifications/webhooks/<uuid:pk>/change/", webhooks.edit_webhook, name="edit_webhook"),
     path("notifications/webhooks/<uuid:pk>/enabled/", webhooks.set_enabled, name="set_enabled"),
+    path(
+        "notifications/webhooks/<uuid:pk>/disable/",
+        webhooks.disable_webhook,
+        name="disable_webhook",
+    ),
     path("notifications/webhooks/<uuid:pk>/test/", webhooks.test, name="test_webhook"),
     path("notifications/webhooks/<uuid:pk>/rotate/", webhooks.rotate, name="rotate_secret"),
     path(

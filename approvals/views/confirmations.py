@@ -10,16 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from accounts import sessions
 from accounts.http import ConsoleRequest
-from accounts.models import Agent, User
+from accounts.models import Agent, BrowserSession, ScimToken, ServiceToken, User
 from accounts.views.agents import agent_for_tokens
-from approvals import consequences, freezes
+from approvals import consequences, freezes, standing_approvals
 from approvals.consequences import Consequences
+from approvals.models import Grant
 from core.http import is_htmx, page
 from policies.models import Rule
 from registry.models import Server
@@ -39,6 +42,7 @@ class Confirmation:
     fields: Sequence[tuple[str, str]] = ()
     reason_hint: str = ""
     is_reason_required: bool = False
+    takes_reason: bool = True
 
 
 @page("accounts.change_agent")
@@ -47,7 +51,7 @@ def disable_agent(request: ConsoleRequest, name: str) -> HttpResponse:
     there = reverse("accounts:agent", args=[name])
     if not agent.enabled:
         return redirect(there)
-    return _show(
+    return show(
         request,
         Confirmation(
             "agents",
@@ -68,7 +72,7 @@ def revoke_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResp
     tokens = agent.tokens.filter(revoked_at=None).select_related("agent")
     token = get_object_or_404(tokens, public_id=public_id)
     there = reverse("accounts:agent", args=[name])
-    return _show(
+    return show(
         request,
         Confirmation(
             "agents",
@@ -82,13 +86,125 @@ def revoke_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResp
     )
 
 
+@page("accounts.change_serviceaccount")
+def revoke_service_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResponse:
+    tokens = ServiceToken.objects.filter(account__name=name, revoked_at=None)
+    token = get_object_or_404(tokens.select_related("account"), public_id=public_id)
+    there = reverse("accounts:service_account", args=[name])
+    return show(
+        request,
+        Confirmation(
+            "service_accounts",
+            _("Revoke token %s?") % token,
+            [*_under_settings(_("Service accounts"), "accounts:service_accounts"), (name, there)],
+            consequences.of_service_token(token),
+            reverse("accounts:revoke_service_token", args=[name, public_id]),
+            _("Revoke the token"),
+            there,
+        ),
+    )
+
+
+@page("accounts.change_user")
+def revoke_scim_token(request: ConsoleRequest, public_id: str) -> HttpResponse:
+    token = get_object_or_404(ScimToken.objects.filter(revoked_at=None), public_id=public_id)
+    return show(
+        request,
+        Confirmation(
+            "provisioning",
+            _("Revoke token %s?") % token,
+            _under_settings(_("Provisioning"), "accounts:provisioning"),
+            consequences.of_scim_token(token),
+            reverse("accounts:revoke_scim_token", args=[public_id]),
+            _("Revoke the token"),
+            reverse("accounts:provisioning"),
+            takes_reason=False,
+        ),
+    )
+
+
+@page("approvals.view_grant")
+def revoke_grant(request: ConsoleRequest, pk: int) -> HttpResponse:
+    grant = get_object_or_404(Grant.objects.not_ended(), pk=pk)
+    if not standing_approvals.may_revoke(grant, request.user):
+        raise PermissionDenied
+    return show(
+        request,
+        Confirmation(
+            "grants",
+            _("Revoke standing approval %d?") % pk,
+            _under_settings(_("Standing approvals"), "approvals:grants"),
+            consequences.of_grants([grant]),
+            reverse("approvals:revoke", args=[pk]),
+            _("Revoke the standing approval"),
+            reverse("approvals:grants"),
+            takes_reason=False,
+        ),
+    )
+
+
+@page("approvals.view_grant")
+def revoke_grants(request: ConsoleRequest) -> HttpResponse:
+    """One's own; everybody's with the permission and if the address says so."""
+    chosen, whose = Grant.objects.not_ended(), request.GET.get("whose", "mine")
+    if whose != "all":
+        chosen = chosen.filter(owner=request.user)
+    elif not request.user.has_perm("approvals.revoke_grant"):
+        raise PermissionDenied
+    title = _("Revoke the standing approvals of all users?")
+    return show(
+        request,
+        Confirmation(
+            "grants",
+            title if whose == "all" else _("Revoke all of your standing approvals?"),
+            _under_settings(_("Standing approvals"), "approvals:grants"),
+            consequences.of_grants(chosen),
+            reverse("approvals:revoke_all"),
+            _("Revoke the standing approvals"),
+            reverse("approvals:grants"),
+            [("whose", whose)],
+            takes_reason=False,
+        ),
+    )
+
+
+@page("")
+def end_session(request: ConsoleRequest, pk: int) -> HttpResponse:
+    own = BrowserSession.objects.filter(person=request.user)
+    session = get_object_or_404(own.exclude(key=request.session.session_key), pk=pk)
+    title = _("End the session %s?") % f"{session.device} {session.address}".strip()
+    action = reverse("accounts:end_session", args=[pk])
+    return show(request, _of_sessions(title, action, _("End the session"), 1))
+
+
+@page("")
+def end_other_sessions(request: ConsoleRequest) -> HttpResponse:
+    others = len(sessions.list_open(request.user)) - 1
+    if others < 1:
+        return redirect("accounts:sessions")
+    title, action = _("End all other sessions?"), reverse("accounts:end_other_sessions")
+    return show(request, _of_sessions(title, action, _("End all other sessions"), others))
+
+
+def _of_sessions(title: str, action: str, button: str, ended: int) -> Confirmation:
+    there = reverse("accounts:sessions")
+    crumbs = [
+        *_under_settings(_("Your profile"), "accounts:profile"),
+        (_("Sessions"), there),
+    ]
+    figures = consequences.of_sessions(ended)
+    return Confirmation(
+        "profile", title, crumbs, figures, action, button, there, takes_reason=False
+    )
+
+
 @page("registry.change_server")
 def disable_server(request: ConsoleRequest, slug: str) -> HttpResponse:
     server = get_object_or_404(Server, slug=slug)
     there = reverse("registry:server", args=[slug])
     if not server.enabled:
         return redirect(there)
-    return _show(
+    return show(
         request,
         Confirmation(
             "servers",
@@ -113,7 +229,7 @@ def disable_person(request: ConsoleRequest, pk: int) -> HttpResponse:
     there = reverse("accounts:person", args=[pk])
     if not person.is_active:
         return redirect(there)
-    return _show(
+    return show(
         request,
         Confirmation(
             "people",
@@ -138,7 +254,7 @@ def emergency_stop(request: ConsoleRequest) -> HttpResponse:
         return redirect("approvals:freezes")
     agent = get_object_or_404(Agent, name=name) if kind == "agent" else None
     server = get_object_or_404(Server, slug=name) if kind == "server" else None
-    return _show(
+    return show(
         request,
         Confirmation(
             "freezes",
@@ -176,6 +292,6 @@ def _stop_title(agent: Agent | None, server: Server | None) -> str:
     return _("Suspend everything?")
 
 
-def _show(request: HttpRequest, confirmation: Confirmation) -> HttpResponse:
+def show(request: HttpRequest, confirmation: Confirmation) -> HttpResponse:
     context = {"section": confirmation.section, "confirmation": confirmation}
     return render(request, "approvals/confirmation.html", context)

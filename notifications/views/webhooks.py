@@ -8,11 +8,14 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.http import ConsoleRequest
+from approvals.consequences import Consequences, Figure
+from approvals.views.confirmations import Confirmation, show
 from core.http import page
 from core.paging import paged
 from notifications import services
@@ -77,6 +80,33 @@ def edit_webhook(request: ConsoleRequest, pk: UUID) -> HttpResponse:
         _note_saved(request, form)
         return redirect("notifications:webhook", pk)
     return _form(request, form, edited)
+
+
+@page("notifications.change_webhook")
+def disable_webhook(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    shown = get_object_or_404(Webhook, pk=pk)
+    there = reverse("notifications:webhook", args=[pk])
+    if not shown.enabled:
+        return redirect(there)
+    queued = Delivery.objects.filter(webhook=shown, state=Delivery.State.PENDING).count()
+    said = _("Nothing is sent there until it is enabled again; what is queued is not sent.")
+    crumbs = [
+        (_("Settings"), reverse("accounts:settings")),
+        (_("Notifications"), reverse("notifications:webhooks")),
+        (shown.name, there),
+    ]
+    confirmation = Confirmation(
+        "notifications",
+        _("Disable webhook %s?") % shown.name,
+        crumbs,
+        Consequences([Figure(_("Deliveries queued"), queued)], [said]),
+        reverse("notifications:set_enabled", args=[pk]),
+        _("Disable the webhook"),
+        there,
+        [("enabled", "0")],
+        takes_reason=False,
+    )
+    return show(request, confirmation)
 
 
 @page("notifications.change_webhook", "POST")

@@ -58,8 +58,10 @@ def test_a_service_account_is_made_and_its_token_rotated_and_revoked_by_keyboard
     first = ServiceToken.objects.get()
     press(page, "button", f"Rotate {first}")
     expect(page.get_by_text("works for one more hour")).to_be_visible()
-    page.locator("summary").filter(has_text=f"Revoke {first}").press("Enter")
-    page.locator(f"#reason-{first.public_id}").fill("It stood in a log.")
+    press(page, "link", f"Revoke {first}")
+    press(page, "link", "Cancel")
+    press(page, "link", f"Revoke {first}")
+    page.get_by_label("Reason (optional)").fill("It stood in a log.")
     page.keyboard.press("Enter")
     expect(page.get_by_text("no door opens to it any more")).to_be_visible()
 

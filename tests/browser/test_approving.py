@@ -161,10 +161,16 @@ def test_grants_are_revoked_one_by_one_and_all_together(alice: Page, office: Off
     first = Grant.objects.order_by("pk").first()
     assert first
 
-    alice.get_by_role("button", name=f"Revoke standing approval {first.pk}").focus()
+    alice.get_by_role("link", name=f"Revoke standing approval {first.pk}").focus()
     alice.keyboard.press("Enter")
+    alice.get_by_role("link", name="Cancel").press("Enter")
+    alice.get_by_role("link", name=f"Revoke standing approval {first.pk}").press("Enter")
+    alice.get_by_role("button", name="Revoke the standing approval").press("Enter")
     expect(alice.locator(".grants > li")).to_have_count(2)
-    alice.get_by_role("button", name="Revoke all of mine (2)").click()
+    alice.get_by_role("link", name="Revoke all of mine (2)").click()
+    alice.get_by_role("link", name="Cancel").click()
+    alice.get_by_role("link", name="Revoke all of mine (2)").click()
+    alice.get_by_role("button", name="Revoke the standing approvals").click()
     expect(alice.get_by_text("No standing approvals")).to_be_visible()
 
     alice.get_by_role("link", name="Ended").click()
@@ -181,7 +187,8 @@ def test_an_administrator_revokes_everybodys(opened: Opened, office: Office) -> 
     page = opened(scenery.person("ada", Role.ADMINISTRATOR))
     page.goto("/grants/")
 
-    page.get_by_role("button", name="Revoke everybody's (1)").click()
+    page.get_by_role("link", name="Revoke everybody's (1)").click()
+    page.get_by_role("button", name="Revoke the standing approvals").click()
 
     expect(page.get_by_text("No standing approvals")).to_be_visible()
     assert not Grant.objects.not_ended().exists()

@@ -1,20 +1,24 @@
 """Before something dangerous: what follows in figures, and a press that alone decides."""
 
 import re
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from accounts import services
-from accounts.models import Agent, AgentToken, User
+from accounts import service_accounts, services
+from accounts.models import Agent, AgentToken, BrowserSession, ScimToken, User
 from accounts.roles import Role
 from approvals.models import Approval
 from approvals.services import reconsider
 from audit.models import Entry
 from calls.models import Freeze
 from calls.record.states import State
+from notifications.models import Webhook
+from notifications.services import add_webhook
 from policies.models import Effect, Rule
 from registry.models import Server, Tool
 from tests.console import scenery
@@ -253,3 +257,85 @@ def test_running_calls_are_counted_and_said_to_go_on(
     assert figures(page)["Running calls"] == figures(page)["Queued calls"] == "1"
     assert "Running calls go on" in page
     assert "Queued calls are not sent." in page
+
+
+def test_ending_sessions_is_confirmed_first(ada: User) -> None:
+    client, others = signed_in(ada), [signed_in(ada), signed_in(ada)]
+    for one in (client, *others):
+        one.get("/profile/")
+    session = BrowserSession.objects.get(key=others[0].session.session_key)
+    page = client.get("/profile/sessions/").text
+    there = reverse("approvals:end_session", args=[session.pk])
+    assert f'href="{there}"' in page
+    assert reverse("accounts:end_session", args=[session.pk]) not in page
+
+    assert figures(client.get(there).text)["Sessions"] == "1"
+    every = client.get(reverse("approvals:end_other_sessions")).text
+    assert figures(every)["Sessions"] == "2"
+    assert BrowserSession.objects.count() == 3
+
+    # One's own session is not ended there, and others' sessions by nobody else.
+    own = BrowserSession.objects.get(key=client.session.session_key)
+    assert client.get(reverse("approvals:end_session", args=[own.pk])).status_code == 404
+    stranger = signed_in(scenery.person("zoe", Role.ADMINISTRATOR))
+    assert stranger.get(there).status_code == 404
+    client.post(reverse("accounts:end_session", args=[session.pk]))
+    assert client.get(there).status_code == 404
+
+
+def test_revoking_a_service_accounts_token_is_confirmed_first(ada: User, olga: User) -> None:
+    scopes = ["registry.view_server"]
+    account = service_accounts.create("robot", purpose="Reports", scopes=scopes, by=ada)
+    named = ["robot", service_accounts.issue_token(account, by=ada)[4:12]]
+    client, there = signed_in(ada), reverse("approvals:revoke_service_token", args=named)
+    page = client.get(reverse("accounts:service_account", args=["robot"])).text
+    assert f'href="{there}"' in page
+    assert reverse("accounts:revoke_service_token", args=named) not in page
+
+    page = client.get(there).text
+
+    assert figures(page)["Other valid tokens of the service account"] == "0"
+    assert "its program stops" in page
+    assert 'name="reason"' in page
+    assert account.tokens.get().revoked_at is None
+    assert signed_in(olga).get(there).status_code == 403
+
+
+def test_revoking_a_provisioning_token_is_confirmed_first(ada: User, olga: User) -> None:
+    token = ScimToken.objects.create(
+        issuer="https://id.example.org",
+        public_id="abcdefgh",
+        digest=b"d" * 32,
+        is_confirmed=True,
+        expires_at=timezone.now() + timedelta(days=9),
+        created_by=ada,
+    )
+    client, there = signed_in(ada), reverse("approvals:revoke_scim_token", args=["abcdefgh"])
+    assert f'href="{there}"' in client.get(reverse("accounts:provisioning")).text
+
+    page = client.get(there).text
+
+    assert figures(page)["Provisioned users"] == "0"
+    assert "it cannot change users here" in page
+    assert 'name="reason"' not in page
+    token.refresh_from_db()
+    assert token.revoked_at is None
+    assert signed_in(olga).get(there).status_code == 403
+    client.post(reverse("accounts:revoke_scim_token", args=["abcdefgh"]))
+    assert client.get(there).status_code == 404
+
+
+def test_disabling_a_webhook_is_confirmed_first(ada: User, alice: User) -> None:
+    webhook = Webhook(name="books", format=Webhook.Format.STANDARD)
+    add_webhook(webhook, by=ada, address="https://books.example.org/")
+    client, there = signed_in(ada), reverse("notifications:disable_webhook", args=[webhook.pk])
+    assert f'href="{there}"' in client.get(reverse("notifications:webhook", args=[webhook.pk])).text
+
+    page = client.get(there).text
+
+    assert figures(page)["Deliveries queued"] == "0"
+    webhook.refresh_from_db()
+    assert webhook.enabled
+    assert signed_in(alice).get(there).status_code == 403
+    client.post(reverse("notifications:set_enabled", args=[webhook.pk]), {"enabled": "0"})
+    assert client.get(there).status_code == 302

@@ -128,6 +128,26 @@ def test_others_revoke_only_with_the_permission(
 
 
 @pytest.mark.long
+def test_a_revocation_is_confirmed_first(as_alice: Client, grant: Grant, bob: User) -> None:
+    there, every = f"/grants/{grant.pk}/revocation/", "/grants/revocation/"
+    listed = text(as_alice.get("/grants/"))
+    assert f'href="{there}"' in listed
+    assert f"/grants/{grant.pk}/revoke/" not in listed
+
+    for address in (there, every):
+        page = text(as_alice.get(address))
+        assert f"<dt>Uses left</dt><dd>{grant.max_uses}</dd>" in page
+        assert "require approval again" in page
+
+    assert not Grant.objects.ended().exists()
+    assert as_alice.get(f"{every}?whose=all").status_code == 403
+    theirs = Client()
+    theirs.force_login(bob)
+    assert theirs.get(there).status_code == 403
+    as_alice.post(f"/grants/{grant.pk}/revoke/")
+    assert as_alice.get(there).status_code == 404
+
+
 def test_all_are_revoked_at_once(client: Client, grant: Grant) -> None:
     client.force_login(scenery.person("ada", Role.ADMINISTRATOR))
 

@@ -142,7 +142,7 @@ def test_a_valid_token_is_shown_however_many_have_ended(as_ada: Client, ada: Use
 
     page = as_ada.get(at("service_account")).text
 
-    assert at("revoke_service_token", first[4:12]) in page
+    assert reverse("approvals:revoke_service_token", args=["robot", first[4:12]]) in page
     assert page.count(">Revoked<") == 50
     assert f"css_{others[0][4:12]}_" not in page
 
