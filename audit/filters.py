@@ -13,6 +13,8 @@ from zoneinfo import ZoneInfo
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.formats import date_format
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit.models.entries import of_call
@@ -107,8 +109,15 @@ class Filters:
 
     @property
     def labelled(self) -> list[tuple[Any, str]]:
-        """Each filter's label, and its value."""
-        return [(CALLED[name], value) for name, value in self.given.items()]
+        """Each filter's label, and its value as people read it."""
+        return [(CALLED[name], self._shown(name, value)) for name, value in self.given.items()]
+
+    def _shown(self, name: str, value: str) -> str:
+        at = moment(value, self.zone) if name in ("since", "until") else None
+        if at is None:
+            return value
+        here = at.astimezone(self.zone)
+        return f"{date_format(here, gettext('j M Y'))} {here:%H:%M:%S} {here.tzname()}"
 
     @property
     def narrow(self) -> bool:

@@ -433,3 +433,16 @@ def test_the_pages_follow_what_is_unfinished(as_ines: Client) -> None:
         assert "every 2s" not in page
         assert "Download" in page
         assert "Expires" in page
+
+
+def test_filters_of_time_are_said_as_people_read_them(as_ines: Client, notes: list[int]) -> None:
+    request(as_ines, since="2026-02-03T04:05", agent="scout")
+
+    for language, shown in (
+        ("en", "3 Feb 2026 04:05:00 UTC"),
+        ("zh-hans", "2026年2月3日 04:05:00 UTC"),
+    ):
+        as_ines.cookies["django_language"] = language
+        page = as_ines.get(reverse("audit:export")).text
+        assert shown in page
+        assert "2026-02-03T04" not in page
