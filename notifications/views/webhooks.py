@@ -23,6 +23,7 @@ from notifications.forms import WebhookForm
 from notifications.mails import mail_folder
 from notifications.models import (
     CHANNELS,
+    COUNTED,
     Delivery,
     EscalationPolicy,
     MailRecipient,
@@ -37,10 +38,12 @@ LAST = 50
 
 @page("notifications.view_webhook")
 def webhooks(request: HttpRequest) -> HttpResponse:
+    receivers = Delivery.objects.dead().by_receiver()
     context = {
         "section": "notifications",
         "webhooks": Webhook.objects.all(),
-        "receivers": Delivery.objects.dead().by_receiver(),
+        "receivers": receivers,
+        "counted": COUNTED if sum(one["n"] for one in receivers) == COUNTED else 0,
         "dead": paged(Delivery.objects.dead().for_page(), "-id", request.GET, size=LAST),
         "readers": MailRecipient.objects.reachable().count(),
         "devices": PushDevice.objects.reachable().count(),

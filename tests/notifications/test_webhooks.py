@@ -21,11 +21,12 @@ from approvals.models import Approval
 from approvals.services import vote
 from audit.models import Entry
 from audit.services import SYSTEM, record
-from notifications import deliveries, services
+from notifications import deliveries, models, services
 from notifications.cursor import read_entries
 from notifications.models import Delivery, Webhook
 from notifications.sending import send_due
 from notifications.signatures import signature
+from notifications.views import webhooks
 from registry.models import Tool
 from tests.console import scenery
 from tests.notifications.receivers import Hook
@@ -257,6 +258,20 @@ def test_all_that_a_receiver_was_not_sent_is_sent_again_by_one_press(
     entry = Entry.objects.get(action="notification.sent_again")
     assert entry.details
     assert (entry.actor, entry.details["webhook"], entry.details["count"]) == ("olga", "ledger", 3)
+
+
+def test_of_very_many_that_were_given_up_the_newest_are_counted(
+    webhook: Webhook, held: UUID, alice: User, as_olga: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_up(webhook, 3)
+    assert "Of the newest" not in as_olga.get("/notifications/").text
+
+    monkeypatch.setattr(models, "COUNTED", 3)
+    monkeypatch.setattr(webhooks, "COUNTED", 3)
+    page = as_olga.get("/notifications/").text
+
+    assert "2 messages given up" in page
+    assert "Of the newest 3 messages that were given up." in page
 
 
 def test_what_was_given_up_is_dismissed_one_by_one_or_together(
