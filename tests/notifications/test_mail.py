@@ -170,7 +170,7 @@ def test_each_reads_it_in_their_own_language_and_time(
     said = text_of(mailbox.messages[0])
     assert "智能体：scout" in said
     assert re.search(r"决定期限：.+ CST\r\n", said)
-    assert "选择接收内容" in said
+    assert "如此设置。选择接收内容：http" in said
 
 
 def test_a_long_chinese_subject_begins_on_the_line_of_its_header(
