@@ -204,7 +204,10 @@ def run_up() -> NoReturn:
     from config.management.commands.up import Command
 
     command = Command()
-    options = command.create_parser(sys.argv[0], "up").parse_args(sys.argv[2:])
+    parser = command.create_parser(sys.argv[0], "up")
+    # Otherwise a mistyped option would be an exception, and no sentence with the usage.
+    parser.called_from_command_line = True
+    options = parser.parse_args(sys.argv[2:])
     command.handle(**vars(options))
     sys.exit()
 

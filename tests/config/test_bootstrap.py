@@ -66,6 +66,20 @@ def test_the_first_start_installs_by_hash_and_goes_on_inside(clone):
     assert result.stdout == "in .venv: manage.py up --port 9000\n"
 
 
+def test_an_option_that_is_none_is_said_with_the_usage():
+    command = [sys.executable, "manage.py", "up", "--prot", "9000"]
+    environment = {**os.environ, "COUNTERSIGN_NO_BOOTSTRAP": "1"}
+
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert "unrecognized arguments: --prot" in done.stderr
+    assert "usage: manage.py up" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_second_start_installs_nothing(clone):
     clone.manage("up")
     before = clone.uv_calls()
