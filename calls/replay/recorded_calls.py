@@ -37,6 +37,8 @@ _LAST_BITS = "get_byte(uuid_send(calls_call.id), 14) * 256 + get_byte(uuid_send(
 _GROUPS_CHANGED = "person.groups_set"
 # By a second administrator, with who asked for it; otherwise it is a part of the other.
 _ROLE_GIVEN = "role.given"
+# They name their people, who lost the group of this detail.
+_GROUP_REMOVED = {"role.retired": "role", "group.removed": "group"}
 _TEAM_CHANGED = "agent.team_set"
 _TOOL_CHANGED = ("tool.labels_set", "tool.tagged")
 
@@ -117,14 +119,18 @@ class _Definition(NamedTuple):
 
 
 class GroupChange(NamedTuple):
-    """`before` is known where all groups were set; where one was given, `given` is its name."""
+    """`before` is known where all groups were set; where one was given or taken, `given` or `taken`
+    is its name."""
 
     at: datetime
     before: frozenset[str] | None
     given: str = ""
+    taken: str = ""
 
     def undone(self, groups: frozenset[str]) -> frozenset[str]:
-        return groups - {self.given} if self.before is None else self.before
+        if self.before is not None:
+            return self.before
+        return groups - {self.given} | ({self.taken} if self.taken else set())
 
 
 class _Person(NamedTuple):
@@ -256,4 +262,9 @@ def _group_changes(since: datetime) -> dict[str, list[GroupChange]]:
     for at, details in found.order_by("id").values_list("at", "details"):
         before = frozenset(details["before"]) if "before" in details else None
         changed[details["person"]].append(GroupChange(at, before, details.get("role", "")))
+    removed = Entry.objects.filter(action__in=_GROUP_REMOVED, at__gt=since).order_by("id")
+    for action, at, details in removed.values_list("action", "at", "details"):
+        gone = GroupChange(at, None, taken=details[_GROUP_REMOVED[action]])
+        for name in details["people"]:
+            changed[name].append(gone)
     return changed

@@ -17,9 +17,11 @@ import pytest
 import yaml
 from django.contrib.auth.models import Group
 from django.db import transaction
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
-from accounts import role_changes
+from accounts import custom_roles, role_changes
 from accounts import services as accounts
 from accounts.models import Agent, AgentToken, User
 from accounts.roles import Role
@@ -274,6 +276,27 @@ def test_the_owner_was_renamed_and_left_a_group_since(calls: dict[str, UUID]) ->
 
     assert changed(planned(was), calls) == "EF allow>deny"
     assert changed(planned(now), calls) == "ABCD allow>deny"
+
+
+def test_a_role_was_retired_and_a_group_deleted_since(
+    calls: dict[str, UUID], client: Client, django_user_model: Any
+) -> None:
+    """Calls before are of somebody who had both."""
+    ada = scenery.person("ada", Role.ADMINISTRATOR)
+    carol = User.objects.get(username="carol")
+    terms = custom_roles.RoleTerms(frozenset({"registry.view_tool"}))
+    clerk = custom_roles.create("Clerk", description="Reads.", terms=terms, by=ada)
+    carol.groups.add(clerk.group)
+    custom_roles.retire(clerk, by=ada)
+    root = django_user_model.objects.create_superuser("root")
+    client.force_login(root)
+    payments = Group.objects.get(name="payments")
+    client.post(reverse("admin:auth_group_delete", args=[payments.pk]), {"post": "yes"})
+    assert not Group.objects.filter(name="payments").exists()
+    there([ALL])
+    had = [ALL, deny("when: \"'payments' in agent.groups && 'Clerk' in agent.groups\"")]
+
+    assert changed(planned(had), calls) == "EF allow>deny"
 
 
 def test_the_past_is_read_for_a_while(
