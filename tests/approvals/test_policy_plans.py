@@ -54,6 +54,16 @@ def send(olga: User) -> Tool:
     return Tool.objects.get(server=mailer, name="send_mail")
 
 
+def test_one_change_is_said_as_one(tmp_path: Path, db: None) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("version: 1\nrules: [{name: all, effect: allow}]\n")
+
+    applied = policy("apply", "--as-owner", str(file))
+
+    assert applied.code == 0, applied.text
+    assert "Applied: 1 change of plan " in applied.text
+
+
 def test_an_export_changes_nothing(tmp_path: Path, scout: Agent, send: Tool, ada: User) -> None:
     rule(scout, name="mail", effect="ask", server="mailer", when="args.subject != 'x'")
     file = tmp_path / "policy.yaml"

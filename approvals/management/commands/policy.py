@@ -126,7 +126,8 @@ class Command(BaseCommand):
             plan = applying.apply_as_owner(_text(Path(options["plan"])))
         else:
             plan = applying.apply_plan(options["plan"], by=None)
-        self.stdout.write(f"Applied: {len(plan.changes)} changes of plan {plan.digest}.")
+        changes = "1 change" if len(plan.changes) == 1 else f"{len(plan.changes):,} changes"
+        self.stdout.write(f"Applied: {changes} of plan {plan.digest}.")
         return 0
 
     def _say(self, change: PolicyChange) -> None:
