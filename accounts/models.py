@@ -518,8 +518,8 @@ class AgentToken(models.Model):
         ordering = ["-created_at"]
         constraints = [
             models.UniqueConstraint(
-                name="accounts_one_agent_a_client",
-                fields=["issuer", "client_id"],
+                name="accounts_client_once_an_agent",
+                fields=["issuer", "client_id", "agent"],
                 condition=models.Q(revoked_at=None, resource="") & ~models.Q(issuer=""),
             )
         ]

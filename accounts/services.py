@@ -162,11 +162,20 @@ NO_END = datetime(9999, 1, 1, tzinfo=UTC)
 
 @transaction.atomic
 def name_client(agent: Agent, *, issuer: str, client_id: str, by: User) -> AgentToken:
-    """Takes the access tokens that `issuer` gives this client for the agent's. Raises
-    AccountRefused."""
+    """Takes the access tokens that `issuer` gives this client for the agent's owner as the agent's.
+    Users who share a client have an agent each. Raises AccountRefused."""
     client_id = client_id.strip()
     if not 0 < len(client_id) <= CLIENT_ID_MAX or "\0" in client_id:
         raise AccountRefused(_("Give the client id that the identity provider shows."))
+    taken = AgentToken.objects.filter(
+        issuer=issuer, client_id=client_id, resource="", revoked_at=None, agent__owner=agent.owner
+    ).exclude(agent=agent)
+    if (other := taken.select_related("agent").first()) is not None:
+        said = _(
+            "This client is %(owner)s's agent “%(other)s”: each user has one agent on a client."
+        )
+        names = {"other": other.agent.name, "owner": agent.owner.username}
+        raise AccountRefused(said % names)
     public_id = secrets.token_hex(4)
     try:
         with transaction.atomic():
@@ -181,7 +190,7 @@ def name_client(agent: Agent, *, issuer: str, client_id: str, by: User) -> Agent
                 client_id=client_id,
             )
     except IntegrityError as error:
-        raise AccountRefused(_("This client is an agent here already.")) from error
+        raise AccountRefused(_("This client is named for this agent already.")) from error
     names = {"token": str(named), "issuer": issuer, "client_id": client_id}
     record("agent.client_named", actor=by.actor, agent=(agent.pk, agent.name), **names)
     return named

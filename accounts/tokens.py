@@ -12,7 +12,8 @@ import re
 import secrets
 import string
 import time
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hmac import compare_digest
 from typing import NamedTuple
@@ -105,7 +106,7 @@ class Bearer:
 
 
 class AgentClient(NamedTuple):
-    """A client at an identity provider that is an agent, and whom its tokens may be for."""
+    """An agent that a client at an identity provider is, and the subjects for whom it is."""
 
     bearer: Bearer
     subjects: frozenset[str]
@@ -144,11 +145,14 @@ class TokenBook:
     def __init__(
         self,
         lines: Iterable[tuple[Parts, Bearer]],
-        clients: Mapping[tuple[str, str], AgentClient] | None = None,
+        clients: Iterable[tuple[tuple[str, str], AgentClient]] = (),
         grants: Mapping[str, Bearer] | None = None,
     ) -> None:
         self._lines = {parts.public_id: (parts.digest, bearer) for parts, bearer in lines}
-        self._clients = dict(clients or {})
+        # By issuer and client id: an agent for each user who shares the client.
+        self._clients: dict[tuple[str, str], list[AgentClient]] = defaultdict(list)
+        for named, client in clients:
+            self._clients[named].append(client)
         # By public id, of agents that users signed in here, and of workloads; each with
         # `signed_in`.
         self._grants = dict(grants or {})
@@ -161,7 +165,7 @@ class TokenBook:
         self._held = frozenset(
             [
                 *(bearer for _, bearer in self._lines.values()),
-                *(client.bearer for client in self._clients.values()),
+                *(client.bearer for shared in self._clients.values() for client in shared),
                 *self._grants.values(),
             ]
         )
@@ -171,24 +175,24 @@ class TokenBook:
         grant, signed_in = bearer.grant or bearer, bearer.signed_in
         # A sign-in here has its client and user in the grant itself.
         is_of_provider = signed_in is not None and grant.signed_in is None
-        if (
-            signed_in
-            and is_of_provider
-            and not self.may_name(signed_in.issuer, signed_in.client_id, signed_in.subject)
-        ):
-            return False
+        if signed_in and is_of_provider:
+            named = signed_in.issuer, signed_in.client_id
+            if self.agent_of(*named, signed_in.subject) != grant:
+                return False
         return grant in self._held and bearer.expires_at > time.time()
 
-    def client(self, issuer: str, client_id: str) -> Bearer | None:
-        """The agent that a client at an identity provider is."""
-        client = self._clients.get((issuer, client_id))
-        return client.bearer if client else None
+    def has_client(self, issuer: str, client_id: str) -> bool:
+        """Whether this client at an identity provider is an agent, or several."""
+        return (issuer, client_id) in self._clients
 
-    def may_name(self, issuer: str, client_id: str, subject: str) -> bool:
-        """Whether a token of this client may be for this subject: the agent's owner or the client
-        itself."""
-        client = self._clients.get((issuer, client_id))
-        return client is not None and subject in client.subjects
+    def agent_of(self, issuer: str, client_id: str, subject: str) -> Bearer | None:
+        """The agent that a client is for this subject: an account of the agent's owner, or the
+        client itself. None also where several agents fit: their calls are not mixed."""
+        shared = self._clients.get((issuer, client_id), [])
+        fitting = [client.bearer for client in shared if subject in client.subjects]
+        if len(fitting) != 1 or (subject == client_id and len(shared) > 1):
+            return None
+        return fitting[0]
 
     def bearer(self, token: str) -> Bearer | None:
         if token.startswith(access_tokens.PREFIX):
@@ -233,15 +237,12 @@ def _lines(tokens: AgentTokenQuerySet, known: Inviters) -> Iterable[tuple[Parts,
     return ((Parts(token.public_id, bytes(token.digest)), _bearer(token, known)) for token in found)
 
 
-def _clients(known: Inviters) -> dict[tuple[str, str], AgentClient]:
+def _clients(known: Inviters) -> Iterator[tuple[tuple[str, str], AgentClient]]:
     tokens = list(_with_owners(_at_providers()))
     connected = _connected({token.issuer for token in tokens})
-    return {
-        (token.issuer, token.client_id): AgentClient(
-            _bearer(token, known), _subjects(token, connected)
-        )
-        for token in tokens
-    }
+    for token in tokens:
+        subjects = _subjects(token, connected)
+        yield (token.issuer, token.client_id), AgentClient(_bearer(token, known), subjects)
 
 
 def _at_providers() -> AgentTokenQuerySet:

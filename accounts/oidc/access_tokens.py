@@ -68,11 +68,10 @@ def authenticate(token: str, book: TokenBook, *, resource: str) -> Bearer:
     """
     claimed = _read(token)
     # Before anything is computed or asked: a stranger's token costs as little as may be.
-    known = book.client(claimed.provider.issuer, claimed.client_id)
-    if known is None:
+    if not book.has_client(claimed.provider.issuer, claimed.client_id):
         raise ProviderFailed(_("No agent here is this client of the identity provider."))
     claims = _verified(token, claimed, resource)
-    _check_subject(book, claimed, claims["sub"])
+    known = _agent_of(book, claimed, claims["sub"])
     return _bearer(known, claimed, claims, resource)
 
 
@@ -186,13 +185,16 @@ def _bearer(known: Bearer, claimed: _Claimed, claims: dict[str, Any], resource: 
     return replace(known, grant=known, signed_in=signed_in, expires_at=ends, jkt=_jkt(claims))
 
 
-def _check_subject(book: TokenBook, claimed: _Claimed, subject: str) -> None:
+def _agent_of(book: TokenBook, claimed: _Claimed, subject: str) -> Bearer:
     """Calls, tasks and keys are an agent's here: whoever else used it would see and withdraw what
-    the others asked for, so that tokens of its owner alone are taken, and of the client itself."""
+    the others asked for. Users who share a client therefore have an agent each."""
     issuer = claimed.provider.issuer
-    if book.may_name(issuer, claimed.client_id, subject):
-        return
+    known = book.agent_of(issuer, claimed.client_id, subject)
+    if known is not None:
+        return known
     found = Identity.objects.filter(issuer=issuer, subject=subject, disconnected_at=None)
     if found.exists():
-        raise ProviderFailed(_("The token is for another user: the agent acts only for its owner."))
-    raise ProviderFailed(_("The token's subject is no account that the agent's owner connected."))
+        raise ProviderFailed(_("The token is for a user who does not own an agent of this client."))
+    if subject == claimed.client_id:
+        raise ProviderFailed(_("The token is for the client itself, which is no single agent."))
+    raise ProviderFailed(_("The token's subject is no account that an agent's owner connected."))

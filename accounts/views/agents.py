@@ -95,8 +95,10 @@ def name_client(request: ConsoleRequest, name: str) -> HttpResponse:
     except services.AccountRefused as error:
         form.add_error("client_id", str(error))
         return _show(request, shown, TokenForm(), client_form=form)
-    said = _("Tokens that the identity provider gives this client are “%s”'s now.")
-    messages.success(request, said % name)
+    said = _(
+        "Tokens that the identity provider gives this client for %(owner)s are “%(agent)s”'s now."
+    )
+    messages.success(request, said % {"owner": shown.owner.shown_name, "agent": name})
     return redirect("accounts:agent", name)
 
 

@@ -447,7 +447,7 @@ def test_an_administrator_names_a_client_once_and_revokes_it(
     assert "until it is revoked" in page
     again = name_client(as_ada, scout, company, "desk-app").content.decode()
 
-    assert "an agent here already" in again
+    assert "named for this agent already" in again
     token = AgentToken.objects.get(issuer=company)
     assert (token.agent, token.client_id, token.created_by) == (scout, "desk-app", ada)
     entry = Entry.objects.get(action="agent.client_named")
@@ -456,7 +456,7 @@ def test_an_administrator_names_a_client_once_and_revokes_it(
     rotate = reverse("accounts:rotate_token", args=[scout.name, token.public_id])
     assert as_ada.post(rotate).status_code == 404
     as_ada.post(reverse("accounts:revoke_token", args=[scout.name, token.public_id]))
-    assert load().client(company, "desk-app") is None
+    assert not load().has_client(company, "desk-app")
 
 
 @pytest.mark.parametrize("client_id", ["", "x" * 256, "a\0b"])

@@ -7,6 +7,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,7 @@ REFUSED = {
     "no client": (lambda p: token_of(p, HERE, client_id=None), "names no client"),
     "two clients": (lambda p: token_of(p, HERE, azp="other"), "names no client"),
     "nobody": (lambda p: token_of(p, HERE, sub=None), "lacks “sub”"),
-    "a stranger": (lambda p: token_of(p, HERE, sub="zoe-there"), "no account that the agent's"),
+    "a stranger": (lambda p: token_of(p, HERE, sub="zoe-there"), "no account that an agent's"),
     "client in capitals": (lambda p: token_of(p, HERE, sub="Desk-app"), "no account that"),
     "a name with NUL": (lambda p: token_of(p, HERE, sub="a\0b"), "no text may have"),
     "bound to no key": (lambda p: token_of(p, HERE, cnf={"jkt": "x"}), "not checked here"),
@@ -301,9 +302,11 @@ def test_a_new_key_is_found_and_a_stranger_cannot_make_us_ask_all_the_time(
     assert company.asked.count("/jwks") <= 5
 
 
-def test_one_client_is_one_agent(company: FakeProvider, desk_app: AgentToken, bob: User) -> None:
+def test_a_client_is_one_agent_of_a_user(
+    company: FakeProvider, desk_app: AgentToken, bob: User
+) -> None:
     other = accounts.create_agent("other", owner=bob, by=bob)
-    with pytest.raises(accounts.AccountRefused):
+    with pytest.raises(accounts.AccountRefused, match="bob's agent “scout”"):
         accounts.name_client(other, issuer=company.issuer, client_id="desk-app", by=bob)
 
     assert accounts.revoke_token(desk_app, by=bob)
@@ -311,6 +314,60 @@ def test_one_client_is_one_agent(company: FakeProvider, desk_app: AgentToken, bo
 
     found = authenticate(token_of(company, HERE), tokens.load(), resource=HERE)
     assert found.agent_name == "other"
+
+
+def test_users_who_share_a_client_have_an_agent_each(
+    company: FakeProvider, desk_app: AgentToken, bob: User
+) -> None:
+    ana = shared_with("ana", company)
+    Identity.objects.create(person=bob, issuer=company.issuer, subject="bob-there")
+    book = tokens.load()
+
+    hers = authenticate(token_of(company, HERE, sub="ana-there"), book, resource=HERE)
+    his = authenticate(token_of(company, HERE, sub="bob-there"), book, resource=HERE)
+
+    assert [(one.agent_name, one.person_name) for one in (hers, his)] == [
+        ("ana-app", "ana"),
+        ("scout", "bob"),
+    ]
+    assert book.holds(hers)
+    assert book.holds(his)
+    # The client itself is nobody's agent more than another's.
+    with pytest.raises(ProviderFailed, match="which is no single agent"):
+        authenticate(token_of(company, HERE), book, resource=HERE)
+    # One that is revoked is the others' no more than it was.
+    accounts.revoke_token(desk_app, by=bob)
+    after = tokens.load()
+    assert not after.holds(his)
+    assert after.holds(hers)
+    with pytest.raises(ProviderFailed, match="does not own an agent"):
+        authenticate(token_of(company, HERE, sub="bob-there"), after, resource=HERE)
+    assert ana.agents.get().name == "ana-app"
+
+
+def test_two_agents_that_come_to_one_user_open_nothing(
+    company: FakeProvider, desk_app: AgentToken, bob: User
+) -> None:
+    """Each was named for another owner: then one is handed over."""
+    ana = shared_with("ana", company)
+    token = token_of(company, HERE, sub="ana-there")
+    before = authenticate(token, tokens.load(), resource=HERE)
+
+    AgentRow.objects.filter(pk=desk_app.agent_id).update(owner=ana)
+
+    book = tokens.load()
+    assert not book.holds(before)
+    with pytest.raises(ProviderFailed, match="does not own an agent"):
+        authenticate(token, book, resource=HERE)
+
+
+def shared_with(name: str, provider: FakeProvider) -> User:
+    """Another user of the same client, connected at the provider."""
+    user = person(name, Role.APPROVER)
+    agent = accounts.create_agent(f"{name}-app", owner=user, by=user)
+    accounts.name_client(agent, issuer=provider.issuer, client_id="desk-app", by=user)
+    Identity.objects.create(person=user, issuer=provider.issuer, subject=f"{name}-there")
+    return user
 
 
 def page_of(path: str, reader: User) -> str:
@@ -533,8 +590,8 @@ async def test_somebody_else_is_refused_whether_they_are_known_here_or_not(
 
     rejected = Entry.objects.filter(action="agent.token_rejected")
     assert {one.reason async for one in rejected} == {
-        "The token's subject is no account that the agent's owner connected.",
-        "The token is for another user: the agent acts only for its owner.",
+        "The token's subject is no account that an agent's owner connected.",
+        "The token is for a user who does not own an agent of this client.",
     }
     assert await Call.objects.acount() == 0
 
@@ -545,7 +602,7 @@ async def test_an_account_of_somebody_else_is_said_to_be_that(
     await connect(await sync_to_async(person)("ana", Role.APPROVER), company, "ana-there")
     book = await sync_to_async(tokens.load)()
 
-    with pytest.raises(ProviderFailed, match="acts only for its owner"):
+    with pytest.raises(ProviderFailed, match="does not own an agent"):
         await sync_to_async(authenticate)(
             token_of(company, HERE, sub="ana-there"), book, resource=HERE
         )
@@ -557,7 +614,7 @@ async def test_the_clients_name_as_a_persons_account_is_that_person(
     await connect(await sync_to_async(person)("ana", Role.APPROVER), company, "desk-app")
     book = await sync_to_async(tokens.load)()
 
-    with pytest.raises(ProviderFailed, match="acts only for its owner"):
+    with pytest.raises(ProviderFailed, match="does not own an agent"):
         await sync_to_async(authenticate)(token_of(company, HERE), book, resource=HERE)
 
 
@@ -567,7 +624,7 @@ async def test_an_account_at_another_provider_is_another_one(
     await Identity.objects.acreate(person=bob, issuer="https://other.example", subject="bob-there")
     book = await sync_to_async(tokens.load)()
 
-    with pytest.raises(ProviderFailed, match="no account that the agent's owner connected"):
+    with pytest.raises(ProviderFailed, match="no account that an agent's owner connected"):
         await sync_to_async(authenticate)(
             token_of(company, HERE, sub="bob-there"), book, resource=HERE
         )
@@ -643,6 +700,36 @@ async def test_a_call_says_by_which_client_it_was_and_for_whom(
     assert "desk-app" in page
     assert company.issuer in page
     assert "bob-there" in page
+
+
+@pytest.mark.long
+async def test_calls_by_one_client_are_each_users_own(
+    gateway: Stack,
+    http: aiohttp.ClientSession,
+    company: FakeProvider,
+    toolset: Toolset,
+    upstream: Recorder,
+    bob: User,
+) -> None:
+    ana = await sync_to_async(shared_with)("ana", company)
+    await connect(bob, company, "bob-there")
+    await toolset.agents.aadd(await AgentRow.objects.aget(name="ana-app"))
+    here = f"{gateway.agents_url}/mcp/desk"
+
+    async def accepted(sub: str) -> bool:
+        return (await ping(gateway, http, token_of(company, here, sub=sub))).status == 200
+
+    for sub in ("ana-there", "bob-there"):
+        await until(partial(accepted, sub), seconds=3)
+        agent = Agent(http, here, token_of(company, here, sub=sub))
+        await agent.call("rec.echo", {"text": f"of {sub}"})
+
+    calls = Call.objects.order_by("asked_at").values_list("person__username", "agent__name")
+    assert [one async for one in calls] == [("ana", "ana-app"), ("bob", "scout")]
+    # The client's own token is no user's.
+    assert (await ping(gateway, http, token_of(company, here))).status == 401
+    found = await sync_to_async(lambda: set(Call.objects.filter(person=ana)))()
+    assert len(found) == 1
 
 
 @pytest.mark.long
