@@ -19,7 +19,7 @@ from accounts import access_review, custom_roles, one_time_codes, password_reset
 from accounts.agent_sign_in import clients as agent_clients
 from accounts.agent_sign_in import grants
 from accounts.custom_roles import RoleTerms
-from accounts.models import AgentToken, ScimUser, User
+from accounts.models import AgentToken, BrowserSession, ScimToken, ScimUser, User
 from accounts.roles import Role
 from accounts.service_accounts import SCOPES
 from accounts.services import sign_in_link
@@ -457,7 +457,18 @@ def _examples(office: Office, person: User) -> dict[str, str]:
     searched = office.search.exposed_name
     case = SavedCase.objects.earliest("id")
     robot = service_accounts.create("robot", purpose="Nightly reports", scopes=SCOPES, by=person)
-    service_tokens.issue(robot, by=person)
+    robots = service_tokens.issue(robot, by=person)[4:12]
+    provisioning = ScimToken.objects.create(
+        issuer="https://id.example.org",
+        public_id="scimtokn",
+        digest=b"d" * 32,
+        is_confirmed=True,
+        expires_at=timezone.now() + timedelta(days=30),
+        created_by=person,
+    )
+    elsewhere = BrowserSession.objects.create(
+        person=person, key="of-another-browser", user_agent="", address="192.0.2.1"
+    )
     role = custom_roles.create(
         "Payments operator",
         description="Operates the payment servers",
@@ -484,6 +495,10 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "calls/<uuid:call_id>/content/<int:number>": f"calls/{office.pictured}/content/1",
         "calls/<uuid:call_id>": f"calls/{office.pictured}",
         "profile/agents/<str:public_id>": f"profile/agents/{signed_in(person)}",
+        "service-accounts/<slug:name>/tokens/<str:public_id>": (
+            f"service-accounts/robot/tokens/{robots}"
+        ),
+        "provisioning/tokens/<str:public_id>": f"provisioning/tokens/{provisioning.public_id}",
         "tokens/<str:public_id>": f"tokens/{token.public_id}",
         "people/roles/<int:pk>": "people/roles/1",
         "roles/<int:pk>": f"roles/{role.pk}",
@@ -510,7 +525,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "passkeys/<int:pk>": "passkeys/1",
         "profile/identities/<int:pk>": "profile/identities/1",
         "profile/identities/<slug:slug>": "profile/identities/company",
-        "sessions/<int:pk>": "sessions/1",
+        "sessions/<int:pk>": f"sessions/{elsewhere.pk}",
         "grants/<int:pk>": "grants/1",
         "retention/<int:pk>": f"retention/{retention_period(person)}",
         "emergency-stops/<int:pk>": "emergency-stops/1",
