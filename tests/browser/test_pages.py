@@ -25,7 +25,7 @@ def test_filters_survive_reload_and_the_back_button(alice: Page) -> None:
     alice.go_back()
     alice.reload()
 
-    expect(alice.get_by_role("link", name="Server: code Remove")).to_be_visible()
+    expect(alice.get_by_role("link", name="Server code Remove")).to_be_visible()
     expect(alice.get_by_role("link", name="calculator.add")).to_have_count(0)
 
 
