@@ -77,11 +77,15 @@
   }
 
   // What was asked of the card that goes would find no place: it is asked again for the one that comes.
-  detail.addEventListener("htmx:beforeSwap", ({ target }) => {
-    if (target === detail) window.htmx.trigger(news, "htmx:abort");
-  });
+  // An abort begins the request that waited behind it, which asks of the card that goes too.
+  const abort = ({ target }) => {
+    if (target === detail || target.matches("[data-card]")) window.htmx.trigger(news, "htmx:abort");
+  };
+  detail.addEventListener("htmx:beforeSwap", abort);
+  detail.addEventListener("htmx:afterSwap", abort);
   detail.addEventListener("htmx:afterSwap", ({ target }) => {
     mark();
+    if (target.matches("[data-card]")) document.body.dispatchEvent(new CustomEvent("live:queue"));
     if (target !== detail) return;
     document.body.dispatchEvent(new CustomEvent("live:queue"));
     document.dispatchEvent(new CustomEvent("title:plain", { detail: card().dataset.title }));
