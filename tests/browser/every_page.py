@@ -24,7 +24,7 @@ from accounts.roles import Role
 from accounts.service_accounts import SCOPES
 from accounts.services import sign_in_link
 from approvals import comments, delegations, freezes, services, standing_approvals
-from approvals.models import Approval, Delegation
+from approvals.models import Approval, Delegation, Grant
 from approvals.policy_plans import planning
 from approvals.retention.changing import set_period
 from approvals.standing_approvals import Terms
@@ -526,7 +526,7 @@ def _examples(office: Office, person: User) -> dict[str, str]:
         "profile/identities/<int:pk>": "profile/identities/1",
         "profile/identities/<slug:slug>": "profile/identities/company",
         "sessions/<int:pk>": f"sessions/{elsewhere.pk}",
-        "grants/<int:pk>": "grants/1",
+        "grants/<int:pk>": f"grants/{Grant.objects.earliest('id').pk}",
         "retention/<int:pk>": f"retention/{retention_period(person)}",
         "emergency-stops/<int:pk>": "emergency-stops/1",
         "filters/<int:pk>": "filters/1",
