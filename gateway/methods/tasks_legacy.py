@@ -202,7 +202,7 @@ def _cancelled(found: AgentCall) -> str:
     """A task that was cancelled stays so (basic/utilities/tasks, "Task Cancellation")."""
     answer = found.seen.answer
     if answer is None:
-        return _("Cancelled. Running work was asked to stop.")
+        return _("Cancelled. Work in progress was asked to stop.")
     if found.seen.state in (State.CANCELLED, State.WITHDRAWN):
         return answer.text
     return _("Cancelled, and it ended before it could stop: %(how)s") % {"how": answer.text}

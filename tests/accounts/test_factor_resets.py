@@ -263,9 +263,9 @@ def test_whoever_asks_confirms_nothing_that_came_meanwhile(
     answer = client.post(at, {**before, "reason": "Telephone lost.", "code": code_of(eve)})
 
     assert answer.status_code == 403
-    assert "Look at what is pending now" in answer.text
+    assert "Check what is pending now" in answer.text
     options = client.post(reverse("accounts:factor_reset_options", args=[lost.pk]), before)
-    assert "Look at what is pending now" in options.json()["error"]
+    assert "Check what is pending now" in options.json()["error"]
     assert has_factor(lost)
     # Nor another request than the one that the page showed.
     first = shown(client, lost)

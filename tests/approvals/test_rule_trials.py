@@ -178,6 +178,7 @@ def test_one_at_a_time(client: Client, ada: User, week: None) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('policy plan'))")
 
         assert (
-            "Another plan is being made" in attempt(client, reverse("approvals:try_new_rule")).text
+            "Another plan is being created"
+            in attempt(client, reverse("approvals:try_new_rule")).text
         )
         cursor.execute("ROLLBACK")

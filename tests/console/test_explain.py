@@ -107,4 +107,4 @@ def test_only_those_who_see_rules_may_ask(as_alice: Client, address: str) -> Non
 def test_without_agents_it_says_what_to_do(client: Client, alice: User) -> None:
     client.force_login(alice)
 
-    assert "make an agent first" in client.get(PAGE).text
+    assert "create an agent first" in client.get(PAGE).text

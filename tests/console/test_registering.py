@@ -270,7 +270,7 @@ def test_a_required_header_without_a_value_is_asked_for() -> None:
     ("names", "said"),
     [
         (["Weather", "weather"], "2 of them would have this name"),
-        (["天气"], "none of a-z"),
+        (["天气"], "none of the characters allowed in names"),
     ],
 )
 def test_servers_that_would_have_one_name_or_none_are_named(names: list[str], said: str) -> None:

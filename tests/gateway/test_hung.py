@@ -281,7 +281,7 @@ async def test_a_held_call_whose_record_comes_too_late_ends_and_says_why(
     assert (call.state, call.executed) == (State.WITHDRAWN, "no")
     await sync_to_async(client.force_login)(alice)
     card = (await sync_to_async(client.get)(f"/queue/{call.pk}/")).text
-    assert "could not be told in time that it was recorded. It was never sent." in card
+    assert "could not be notified in time that it was recorded. It was never sent." in card
     assert upstream.calls == []
 
 

@@ -547,10 +547,10 @@ def test_who_began_a_stop_does_not_end_it_by_whatever_way(
 
     # The account itself, by any user's token; another account of its maker, or with her token.
     for other in (robot, by_eve, program("two", ada)):
-        assert "You began it" in problem(other.ask("POST", end, why), 409)["detail"]
+        assert "You started it" in problem(other.ask("POST", end, why), 409)["detail"]
     hers = Program(service_tokens.issue(evas, by=ada))
     problem(hers.ask("POST", end, why), 409)
-    with pytest.raises(freezes.NotFrozen, match="You began it"):
+    with pytest.raises(freezes.NotFrozen, match="You started it"):
         freezes.end(Freeze.objects.get(), by=ada, why="No smoke.")
 
     Program(service_tokens.issue(evas, by=eve)).post(end, why)
@@ -562,7 +562,7 @@ def test_who_made_an_account_does_not_end_what_it_began(ada: User, eve: User) ->
     begin(Program(service_tokens.issue(account, by=eve)))
 
     for person in (ada, eve):
-        with pytest.raises(freezes.NotFrozen, match="You began it"):
+        with pytest.raises(freezes.NotFrozen, match="You started it"):
             freezes.end(Freeze.objects.get(), by=person, why="No smoke.")
 
 

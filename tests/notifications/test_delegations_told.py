@@ -61,7 +61,7 @@ def test_a_delegate_is_told_whatever_they_chose(
     assert told() == [("delegation.made", "carol")]
     assert not Delivery.objects.filter(webhook=webhook).exists()
     text = said("delegation.made")
-    assert text.subject == "alice made you their delegate"
+    assert text.subject == "alice chose you as their delegate"
     assert dict(text.facts)["For"] == "alice"
     assert text.link.endswith("/profile/delegations/")
     with translation.override("zh-hans"):

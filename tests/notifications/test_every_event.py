@@ -292,7 +292,7 @@ TO_PEOPLE = {
         "Your second factors were removed", ("olga",), "/profile/",
     ),
     Event.DELEGATION_MADE: Case(
-        _delegation, "alice made you their delegate", ("alice",), "/profile/delegations/"
+        _delegation, "alice chose you as their delegate", ("alice",), "/profile/delegations/"
     ),
     Event.DELEGATION_ENDED: Case(
         lambda scene: delegations.end(_delegation(scene), by=scene.alice),

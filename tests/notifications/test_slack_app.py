@@ -803,7 +803,7 @@ def test_a_link_that_was_forwarded_links_nobody(
     path = "/profile/" + said.partition("/profile/")[2].partition("|")[0]
 
     for answer in (client.get(path, follow=True), client.post(path, follow=True)):
-        assert "made for another account" in answer.text
+        assert "created for another account" in answer.text
 
     assert not ChatAccount.objects.linked().exists()
     refused = Entry.objects.filter(action="chat_account.refused", actor="alice")
