@@ -343,6 +343,8 @@ def scene(
     monkeypatch.setattr(
         workload_mails, "_monday", lambda _entry: timezone.now() - timedelta(days=1)
     )
+    # And its Monday has begun, also while this one has not.
+    monkeypatch.setattr(workload_mails, "_morning", lambda _entry, _zone: timezone.now())
     roles = (Role.ADMINISTRATOR, Role.OPERATOR, Role.APPROVER, Role.AUDITOR)
     ada = reader(scenery.person("ada", *roles))
     service.key = push_keys.public_key()
