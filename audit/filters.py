@@ -13,12 +13,11 @@ from zoneinfo import ZoneInfo
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from django.utils.formats import date_format
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit.models.entries import of_call
 from audit.names import RowFilter, named
+from core.templatetags.console import in_full
 
 RANGES = {
     "1h": (_("Last hour"), timedelta(hours=1)),
@@ -114,10 +113,7 @@ class Filters:
 
     def _shown(self, name: str, value: str) -> str:
         at = moment(value, self.zone) if name in ("since", "until") else None
-        if at is None:
-            return value
-        here = at.astimezone(self.zone)
-        return f"{date_format(here, gettext('j M Y'))} {here:%H:%M:%S} {here.tzname()}"
+        return in_full(at, self.zone) if at else value
 
     @property
     def narrow(self) -> bool:

@@ -155,8 +155,12 @@ def countdown(at: datetime) -> dict[str, Any]:
 
 
 def exact(at: datetime, person: object) -> str:
-    zone = getattr(person, "time_zone", "") or "UTC"
-    local = at.astimezone(ZoneInfo(zone))
+    return in_full(at, ZoneInfo(getattr(person, "time_zone", "") or "UTC"))
+
+
+def in_full(at: datetime, zone: tzinfo) -> str:
+    """A time to the second with its year and its zone: it may be read elsewhere, or later."""
+    local = at.astimezone(zone)
     return f"{_day_and_time(local, _('j M Y'))} {local.tzname()}"
 
 

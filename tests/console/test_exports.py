@@ -439,7 +439,7 @@ def test_filters_of_time_are_said_as_people_read_them(as_ines: Client, notes: li
     request(as_ines, since="2026-02-03T04:05", agent="scout")
 
     for language, shown in (
-        ("en", "3 Feb 2026 04:05:00 UTC"),
+        ("en", "3 Feb 2026, 04:05:00 UTC"),
         ("zh-hans", "2026年2月3日 04:05:00 UTC"),
     ):
         as_ines.cookies["django_language"] = language
