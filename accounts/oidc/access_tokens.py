@@ -194,7 +194,9 @@ def _agent_of(book: TokenBook, claimed: _Claimed, subject: str) -> Bearer:
         return known
     found = Identity.objects.filter(issuer=issuer, subject=subject, disconnected_at=None)
     if found.exists():
-        raise ProviderFailed(_("The token is for a user who does not own an agent of this client."))
+        raise ProviderFailed(
+            _("The token is for a user who owns no agent of this client, or several.")
+        )
     if subject == claimed.client_id:
         raise ProviderFailed(_("The token is for the client itself, which is no single agent."))
     raise ProviderFailed(_("The token's subject is no account that an agent's owner connected."))

@@ -340,7 +340,7 @@ def test_users_who_share_a_client_have_an_agent_each(
     after = tokens.load()
     assert not after.holds(his)
     assert after.holds(hers)
-    with pytest.raises(ProviderFailed, match="does not own an agent"):
+    with pytest.raises(ProviderFailed, match="owns no agent of this client, or several"):
         authenticate(token_of(company, HERE, sub="bob-there"), after, resource=HERE)
     assert ana.agents.get().name == "ana-app"
 
@@ -357,7 +357,7 @@ def test_two_agents_that_come_to_one_user_open_nothing(
 
     book = tokens.load()
     assert not book.holds(before)
-    with pytest.raises(ProviderFailed, match="does not own an agent"):
+    with pytest.raises(ProviderFailed, match="owns no agent of this client, or several"):
         authenticate(token, book, resource=HERE)
 
 
@@ -591,7 +591,7 @@ async def test_somebody_else_is_refused_whether_they_are_known_here_or_not(
     rejected = Entry.objects.filter(action="agent.token_rejected")
     assert {one.reason async for one in rejected} == {
         "The token's subject is no account that an agent's owner connected.",
-        "The token is for a user who does not own an agent of this client.",
+        "The token is for a user who owns no agent of this client, or several.",
     }
     assert await Call.objects.acount() == 0
 
@@ -602,7 +602,7 @@ async def test_an_account_of_somebody_else_is_said_to_be_that(
     await connect(await sync_to_async(person)("ana", Role.APPROVER), company, "ana-there")
     book = await sync_to_async(tokens.load)()
 
-    with pytest.raises(ProviderFailed, match="does not own an agent"):
+    with pytest.raises(ProviderFailed, match="owns no agent of this client, or several"):
         await sync_to_async(authenticate)(
             token_of(company, HERE, sub="ana-there"), book, resource=HERE
         )
@@ -614,7 +614,7 @@ async def test_the_clients_name_as_a_persons_account_is_that_person(
     await connect(await sync_to_async(person)("ana", Role.APPROVER), company, "desk-app")
     book = await sync_to_async(tokens.load)()
 
-    with pytest.raises(ProviderFailed, match="does not own an agent"):
+    with pytest.raises(ProviderFailed, match="owns no agent of this client, or several"):
         await sync_to_async(authenticate)(token_of(company, HERE), book, resource=HERE)
 
 
