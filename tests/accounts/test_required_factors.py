@@ -165,6 +165,8 @@ BEFORE = {
     "password-reset/<str:text>/",
     "service-worker.js",
     "offline/",
+    # There is nothing, for anyone.
+    "api",
     # Read by authorization servers.
     "connections/client/<int:server>.json",
     "theme/",

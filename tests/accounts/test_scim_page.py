@@ -103,7 +103,7 @@ def test_tokens_of_a_provider_that_left_the_file_are_shown_and_revoked(
     assert "no such identity provider" in eve.post(confirm, follow=True).text
     assert not ScimToken.objects.get(public_id=unconfirmed[4:12]).is_confirmed
     for one in (text, unconfirmed):
-        assert f"tokens/{one[4:12]}/revoke/" in page
+        assert f"tokens/{one[4:12]}/revocation/" in page
         client.post(f"/provisioning/tokens/{one[4:12]}/revoke/")
     assert "shut-out" not in client.get("/provisioning/").text
     # In the file again, it opens nothing.
@@ -170,7 +170,7 @@ def test_every_token_that_opens_something_is_shown_however_many_have_ended(
     first, *others = (scim_token(ada) for _ in range(23))
     for one in others:
         client.post(f"/provisioning/tokens/{one[4:12]}/revoke/")
-    revoke = f"/provisioning/tokens/{first[4:12]}/revoke/"
+    revoke = f"/provisioning/tokens/{first[4:12]}/revocation/"
     # With what was said of each.
     client.get("/provisioning/")
 

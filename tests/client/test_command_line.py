@@ -138,7 +138,9 @@ def test_stops_users_webhooks_and_figures(run: Run, tmp_path: Path) -> None:
     assert made["secret"].startswith("whsec_")
     assert as_json(run, "webhooks", "disable", "pager")["enabled"] is False
     assert as_json(run, "webhooks", "test", "pager")["event"] == "test"
-    assert len(as_json(run, "webhooks", "deliveries", "pager")) == 1
+    # Events of a moment ago can be among them.
+    events = [one["event"] for one in as_json(run, "webhooks", "deliveries", "pager")]
+    assert events.count("test") == 1
     run("webhooks", "remove", "pager")
     assert run("webhooks", "test", "pager", ends=1) == "There is no webhook 'pager'.\n"
 

@@ -201,7 +201,7 @@ def test_who_calls_most_stands_first(
     names = {"tool": ["mailer.send_mail", "reckoner.add"], "agent": ["scout", "raven"]}
     assert [one.name for one in tops] == names.get(kind, ["mailer", "reckoner"])
     assert [(one.calls, one.ended, one.error_percent) for one in tops] == [(2, 2, 0), (1, 1, 100)]
-    assert '100% <span class="muted small">of 1</span>' in as_alice.get("/overview/").text
+    assert '100% <span class="muted small">of 1 ended</span>' in as_alice.get("/overview/").text
 
 
 @pytest.mark.long

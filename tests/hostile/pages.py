@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from core.text import hidden_count
 
 ATTRIBUTES = re.compile(r"[a-z][a-z0-9:_-]*").fullmatch
-# The space of Django, and ours, between a number and its unit.
-OURS = re.compile("(?<=[0-9])\u00a0(?=bytes?|[KMG]B|m?s[ .,])")
+# The space of Django, and ours, between a number and its unit, and ours before a dot.
+OURS = re.compile("(?<=[0-9])\u00a0(?=bytes?|[KMG]B|m?s[ .,])|\u00a0(?=· )")
 VOID_OF_TEXT = {"script", "style", "textarea"}
 ADDRESSES = {"href", "src", "action", "formaction", "hx-get", "hx-post", "xlink:href"}
 # What is sent back as it was, and seen in a field that shows what it holds.
@@ -52,7 +52,7 @@ class Page(HTMLParser):
         leads_away = name in ADDRESSES and (urlsplit(value).scheme or urlsplit(value).netloc)
         if leads_away and not value.startswith("http://127.0.0.1"):
             self.wrong.append(f"<{tag} {name}={value[:60]!r}>")
-        if name not in RAW and hidden_count(value):
+        if name not in RAW and hidden_count(OURS.sub(" ", value)):
             self.wrong.append(f"hidden in <{tag} {name}={value[:60]!r}>")
 
     def handle_endtag(self, tag: str) -> None:
