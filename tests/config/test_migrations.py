@@ -72,6 +72,11 @@ def leave_as_before(link: psycopg.Connection[Any]) -> None:
     owned = "DROP COLUMN team_id, DROP COLUMN agent_id"
     one = "ADD CONSTRAINT registry_one_credential UNIQUE NULLS NOT DISTINCT (server_id, person_id)"
     link.execute(f"ALTER TABLE registry_servercredential {owned}, {one}")
+    link.execute("DROP INDEX accounts_client_once_an_agent")
+    link.execute(
+        "CREATE UNIQUE INDEX accounts_one_agent_a_client ON accounts_agenttoken (issuer, client_id)"
+        " WHERE resource = '' AND revoked_at IS NULL AND issuer <> ''"
+    )
     link.execute("DROP TABLE notifications_begundelegation")
     link.execute("DROP TABLE audit_exportpart")
     for column in EXPORT_COLUMNS:
