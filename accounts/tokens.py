@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hmac import compare_digest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from django.conf import settings
@@ -32,6 +32,7 @@ _matches = re.compile(r"(cs[asp])_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}"
 # One kind is never taken for the other: the HMAC differs too.
 _PURPOSES = {AGENT: "agent token", SERVICE: "service token", SCIM: "scim token"}
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+UNKNOWN_GROUPS = "unknown"
 # Compared with when the id is unknown, so that this takes as long as a wrong secret.
 NOBODY = bytes(32)
 
@@ -53,16 +54,28 @@ class SignedIn:
     resource: str
     # What the client calls itself: it may change, and changes nothing.
     client_name: str = field(default="", compare=False)
+    # Those that a provider's token names, by their names in rules; None: not known.
+    groups: tuple[str, ...] | None = ()
 
-    def details(self) -> dict[str, str]:
+    def details(self) -> dict[str, Any]:
         """Details of the entry of a call."""
-        said = {
+        said: dict[str, Any] = {
             "issuer": self.issuer,
             "client_id": self.client_id,
             "subject": self.subject,
             "token": self.token_id,
         }
-        return {**said, "client": self.client_name} if self.client_name else said
+        if self.client_name:
+            said["client"] = self.client_name
+        if self.groups != ():
+            said["groups"] = UNKNOWN_GROUPS if self.groups is None else list(self.groups)
+        return said
+
+
+def recorded_groups(signed_in: Mapping[str, Any] | None) -> tuple[str, ...] | None:
+    """SignedIn.groups, of its details; None also where these are gone."""
+    groups = UNKNOWN_GROUPS if signed_in is None else signed_in.get("groups", ())
+    return None if groups == UNKNOWN_GROUPS else tuple(groups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from uuid import UUID
 import orjson
 from django.utils import timezone
 
+from accounts.tokens import recorded_groups
+from audit.models import Entry
 from audit.services import SYSTEM
 from calls.configuration import CURRENT, CallConfiguration
 from calls.models import Call
@@ -128,7 +130,17 @@ def subject(
         labels=tool.labels,
         credential=owner_for(call.agent, tool.connection).label,
         client=call.token.client_id if call.token else "",
+        token_groups=_token_groups(call),
     )
+
+
+def _token_groups(call: Call) -> tuple[str, ...] | None:
+    """Those of the token that asked for it: it may have expired since."""
+    if not (call.token and call.token.issuer):
+        return ()
+    first = Entry.objects.filter(call_id=call.pk, seq=1).values_list("details__signed_in")
+    (signed_in,) = first.get()
+    return recorded_groups(signed_in)
 
 
 def limit_parties(call: Call, tool: PublishedTool) -> CallParties:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 
+from accounts.tokens import recorded_groups
 from calls.models import Call
 
 Facts = Mapping[str, Any]
@@ -28,7 +29,7 @@ def chain_of(
 ) -> list[ChainLink]:
     """`signed_in` and `credential`: as the call's first entry has them; `approvers`: names, each
     with how it was confirmed."""
-    links = [ChainLink(_("User"), call.person.shown_name, (signed_in or {}).get("subject", ""))]
+    links = [ChainLink(_("User"), call.person.shown_name, _subject(signed_in or {}))]
     if signed_in:
         name = signed_in.get("client") or signed_in.get("client_id", "")
         links.append(ChainLink(_("Client"), name, _proof(signed_in, signed_in.get("token"))))
@@ -49,6 +50,12 @@ def credential_name(owner: str) -> str:
     if colon:
         return (_("The agent %s's") if kind == "agent" else _("The team %s's")) % name
     return _("%s's own") % owner if owner else _("The installation's")
+
+
+def _subject(signed_in: Facts) -> str:
+    """With the groups that the token names, which rules may have looked at."""
+    subject, groups = str(signed_in.get("subject", "")), recorded_groups(signed_in)
+    return f"{subject} ({', '.join(groups)})" if groups else subject
 
 
 def _number(credential: Facts) -> str:

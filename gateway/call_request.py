@@ -161,6 +161,7 @@ def owner_for(bearer: Bearer, connection: ServerConnection) -> CredentialOwner:
 
 
 def subject(call_request: CallRequest, tool: PublishedTool) -> Subject:
+    signed_in = call_request.bearer.signed_in
     return Subject(
         agent_id=call_request.bearer.agent_id,
         agent=call_request.bearer.agent_name,
@@ -178,5 +179,6 @@ def subject(call_request: CallRequest, tool: PublishedTool) -> Subject:
         credential=owner_for(call_request.bearer, tool.connection).label
         if tool.connection.credential_of
         else "",
-        client=signed_in.client_id if (signed_in := call_request.bearer.signed_in) else "",
+        client=signed_in.client_id if signed_in else "",
+        token_groups=signed_in.groups if signed_in else (),
     )

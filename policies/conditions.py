@@ -32,6 +32,7 @@ JOIN_MAX = 5_000_000
 CPU_MAX_S = 0.05
 
 HINTS, RISK, LABELS, _FLOW = CLAIMS
+PROVIDER_GROUPS = "token.groups"
 CONTEXT = {
     "args": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
     "tool.server": cel.Type.STRING,
@@ -46,6 +47,7 @@ CONTEXT = {
     "person.groups": cel.Type.List(cel.Type.STRING),
     "credential.owner": cel.Type.STRING,
     "client.id": cel.Type.STRING,
+    PROVIDER_GROUPS: cel.Type.List(cel.Type.STRING),
     "now": cel.Type.TIMESTAMP,
     "history.calls_1h": cel.Type.INT,
     "history.refused_24h": cel.Type.INT,
@@ -63,7 +65,9 @@ CONTEXT = {
 }
 # Read of the record, each with one fact that is there if any is (policies/lookback.py).
 LOOKBACKS = {"history": "history.calls_1h", "flow": "flow.untrusted", "unusual": "unusual.hour"}
-_ROOTS = {name: name.partition(".")[0] for name in CONTEXT}
+_USES = {name: re.compile(rf"\b{name.partition('.')[0]}\b") for name in CONTEXT}
+# It may be not known, and `token` is often an argument's name.
+_USES[PROVIDER_GROUPS] = re.compile(r"\btoken\s*\.\s*groups\b")
 
 _LITERAL = re.compile(
     r"""[rRbB]{0,2}(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|//[^\n]*""",
@@ -107,6 +111,8 @@ class Condition:
             self._check_work(facts["args"], size)
         if any(LOOKBACKS[root] not in facts for root in self.lookbacks):
             raise Undecided(_("what happened before could not be read"))
+        if PROVIDER_GROUPS in self.names and PROVIDER_GROUPS not in facts:
+            raise Undecided(_("the groups in the agent's token are not known"))
         began = time.thread_time()
         try:
             found = self.expression.eval(data={name: facts[name] for name in self.names})
@@ -137,7 +143,7 @@ def compiled(text: str, *, hints: bool) -> Condition:
     expression = compile_with(text, _VARIABLES[hints])
     prepare(_NAMES.findall(plain))
     loops, looks = len(_LOOP.findall(plain)), len(re.findall(r"\bargs\b", plain))
-    names = tuple(name for name, root in _ROOTS.items() if re.search(rf"\b{root}\b", plain))
+    names = tuple(name for name, uses in _USES.items() if uses.search(plain))
     return Condition(text, expression, loops, max(1, looks), len(_JOINS.findall(plain)), names)
 
 

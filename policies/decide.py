@@ -73,6 +73,8 @@ class Subject:
     credential: str = ""
     # The OAuth client by which the agent signed in; empty with a token of ours.
     client: str = ""
+    # The groups in its token, an identity provider's; none with a token of ours. None: not known.
+    token_groups: tuple[str, ...] | None = ()
     # To be read where RuleBook.lookbacks says so; without it, conditions that want it ask.
     history: History | None = None
     flow: Flow | None = None
@@ -102,6 +104,8 @@ class Subject:
                 "now": self.at or datetime.now(UTC),
             }
         )
+        if self.token_groups is not None:
+            facts[conditions.PROVIDER_GROUPS] = list(self.token_groups)
         for past in (self.history, self.flow, self.unusual):
             if past is not None:
                 facts.update(past.facts())

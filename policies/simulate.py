@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from accounts import single_person
@@ -32,12 +33,18 @@ class SimulationRefused(CountersignError):
 
 
 def suppose(
-    agent: str, tool: str, arguments: str = NO_ARGUMENTS, *, toolset: str = ""
+    agent: str,
+    tool: str,
+    arguments: str = NO_ARGUMENTS,
+    *,
+    toolset: str = "",
+    token_groups: Iterable[str] = (),
 ) -> Explanation:
     """The very answer of decide(), and why. Nothing is called and nothing recorded. Without a
     toolset, limits that are counted for each have no usage."""
     asker, asked, text = _agent(agent), _tool(tool), arguments or NO_ARGUMENTS
     subject = _subject(asker, asked, text)
+    subject.token_groups = tuple(sorted(token_groups))
     book = decide.load()
     lookback.read(book, subject)
     explained = decide.explain(book, subject)

@@ -13,7 +13,7 @@ import jwt
 
 from accounts.dpop import is_thumbprint
 from accounts.models import Identity
-from accounts.oidc.group_mapping import groups_told
+from accounts.oidc.group_mapping import groups_told, token_groups
 from accounts.oidc.metadata import AGENT, ProviderFailed, signing_key
 from accounts.oidc.providers import IdentityProvider, usable_providers
 from accounts.oidc.signed_tokens import SKEW_S, check_texts, is_name, why_refused
@@ -51,6 +51,12 @@ class _Claimed:
 def agent_providers() -> list[IdentityProvider]:
     """The providers whose access tokens are taken of agents."""
     return [one for one in usable_providers() if one.agent_tokens]
+
+
+def token_group_names() -> list[str]:
+    """The names by which rules know groups in those tokens."""
+    names = (name for one in agent_providers() for name in one.token_groups.values())
+    return sorted(set(names))
 
 
 def issuer_of(token: str) -> str:
@@ -180,6 +186,7 @@ def _bearer(known: Bearer, claimed: _Claimed, claims: dict[str, Any], resource: 
         subject=claims["sub"],
         token_id=token_id[:255] if isinstance(token_id, str) else "",
         resource=resource,
+        groups=token_groups(claimed.provider, claims),
     )
     ends = float(claims["exp"])
     return replace(known, grant=known, signed_in=signed_in, expires_at=ends, jkt=_jkt(claims))

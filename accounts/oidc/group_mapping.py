@@ -25,12 +25,17 @@ log = logging.getLogger(__name__)
 def check_groups(provider: IdentityProvider, claims: dict[str, Any]) -> None:
     """Raises ProviderFailed where the groups are said elsewhere (Entra, of people in many): to
     take that for none would take roles away, or leave them."""
-    names = claims.get("_claim_names")
     is_wanted = provider.groups or provider.first_sign_in == "group"
-    if is_wanted and isinstance(names, dict) and provider.groups_claim in names:
+    if is_wanted and _are_elsewhere(provider, claims):
         raise ProviderFailed(
             _("You are in more groups than the provider lists. Ask for a group filter there.")
         )
+
+
+def _are_elsewhere(provider: IdentityProvider, claims: dict[str, Any]) -> bool:
+    """Source: OpenID Connect Core 1.0, 5.6.2."""
+    names = claims.get("_claim_names")
+    return isinstance(names, dict) and provider.groups_claim in names
 
 
 def groups_told(provider: IdentityProvider, claims: dict[str, Any]) -> set[str]:
@@ -38,6 +43,19 @@ def groups_told(provider: IdentityProvider, claims: dict[str, Any]) -> set[str]:
     if isinstance(told, str):
         return {told}
     return {one for one in told if isinstance(one, str)} if isinstance(told, list) else set()
+
+
+def token_groups(provider: IdentityProvider, claims: dict[str, Any]) -> tuple[str, ...] | None:
+    """The groups that rules see in an access token, by their names in rules. None where they are
+    not known: the client chooses what its token says, so silence is not taken for none."""
+    told = claims.get(provider.groups_claim)
+    theirs = [told] if isinstance(told, str) else told
+    if not provider.token_groups or not isinstance(theirs, list):
+        return None
+    if _are_elsewhere(provider, claims) or not all(isinstance(one, str) for one in theirs):
+        return None
+    known = provider.token_groups
+    return tuple(sorted({known[one] for one in theirs if one in known}))
 
 
 def follow_groups(provider: IdentityProvider, identity: Identity, claims: dict[str, Any]) -> None:

@@ -28,6 +28,8 @@ _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]*")
 FIRST_SIGN_IN = ("invited", "domain", "group")
 EXTERNAL_IDS = ("", "sub", "oid")
+# They are written with each call.
+TOKEN_GROUPS_MAX, GROUP_NAME_MAX = 100, 100
 AUTH_METHODS = ("", "client_secret_basic", "client_secret_post", "none")
 
 
@@ -83,6 +85,8 @@ class IdentityProvider:
     agent_tokens: bool = False
     agent_scope: str = ""
     agent_groups: tuple[str, ...] = ()
+    # Groups of the provider that rules see in those tokens, each with its name in rules.
+    token_groups: dict[str, str] = field(default_factory=dict)
     # Clients that it allows to act for its users without asking them (ID-JAG).
     id_jag_clients: tuple[str, ...] = ()
 
@@ -193,6 +197,10 @@ def _check(one: IdentityProvider) -> None:
         _refuse(one.slug, "“acr_values” is missing")
     if not _SCOPE.fullmatch(one.agent_scope):
         _refuse(one.slug, "“agent_scope” is one scope, without spaces")
+    if len(one.token_groups) > TOKEN_GROUPS_MAX:
+        _refuse(one.slug, f"“token_groups” names more than {TOKEN_GROUPS_MAX} groups")
+    if not all(0 < len(name) <= GROUP_NAME_MAX for name in one.token_groups.values()):
+        _refuse(one.slug, f"names in “token_groups” have 1 to {GROUP_NAME_MAX} characters")
     if one.scim_external_id not in EXTERNAL_IDS:
         _refuse(one.slug, "“scim_external_id” is sub or oid")
     if one.token_endpoint_auth_method not in AUTH_METHODS:

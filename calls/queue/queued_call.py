@@ -35,7 +35,7 @@ _CALL = (
 )
 _AGENT = ("id", "name", "owner_id", "enabled")
 _OWNER = ("id", "username", "is_active")
-_TOKEN = ("id", "expires_at", "revoked_at", "client_id")
+_TOKEN = ("id", "expires_at", "revoked_at", "client_id", "issuer")
 _AMENDMENT = ("id", "arguments")
 _COLUMNS = ", ".join(
     f"{alias}.{name}"

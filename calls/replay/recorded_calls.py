@@ -18,12 +18,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 import orjson
-from django.db.models import Q, QuerySet, Value
+from django.db.models import Case, JSONField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 
 from accounts.models import Agent, User
 from accounts.teams import acting_team
+from accounts.tokens import recorded_groups
 from audit.models import Entry
 from calls.models import Call
 from core.ids import first_id
@@ -54,6 +55,8 @@ class RecordedCall(NamedTuple):
     effect: str
     # The OAuth client by which the agent signed in.
     client: str
+    # In its token; None: not known.
+    token_groups: tuple[str, ...] | None
     arguments: bytes
 
 
@@ -100,11 +103,18 @@ def stream(taken: CallSample) -> Iterator[RecordedCall]:
     rows = _rows(taken.since, taken.until).annotate(part=RawSQL(_LAST_BITS, []))  # noqa: S611
     rows = rows.filter(part__lt=taken.parts).order_by("part")
     client = Coalesce("token__client_id", Value(""))
-    names = [name for name in RecordedCall._fields if name not in ("client", "arguments")]
-    columns = rows.values_list(*names, client, "arguments")
+    names = RecordedCall._fields[: RecordedCall._fields.index("client")]
+    columns = rows.values_list(*names, client, _signed_in(), "arguments")
     for row in columns.iterator(chunk_size=CHUNK):
-        *values, arguments = row
-        yield RecordedCall._make([*values, bytes(arguments)])
+        *values, signed_in, arguments = row
+        yield RecordedCall._make([*values, recorded_groups(signed_in), bytes(arguments)])
+
+
+def _signed_in() -> Case:
+    """The sign-in in the first entry of a call, looked up for tokens of an issuer only."""
+    first = Entry.objects.filter(call_id=OuterRef("pk"), seq=1).values("details__signed_in")
+    none = Value({}, output_field=JSONField())
+    return Case(When(token__issuer__gt="", then=Subquery(first[:1])), default=none)
 
 
 class _Definition(NamedTuple):
@@ -192,6 +202,7 @@ class SubjectReader:
             labels=defined.labels,
             credential=self._credential(call, defined, owner, groups),
             client=call.client,
+            token_groups=call.token_groups,
             at=call.asked_at,
         )
 

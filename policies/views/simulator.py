@@ -9,6 +9,7 @@ from django.shortcuts import render
 
 from accounts.http import ConsoleRequest
 from accounts.models import Agent
+from accounts.oidc.access_tokens import token_group_names
 from core.http import page
 from core.text import revealed
 from policies.picks import exposed_tools
@@ -35,6 +36,7 @@ def evaluate(request: ConsoleRequest, tool: str) -> HttpResponse:
 def _context(request: ConsoleRequest, tool: str) -> dict[str, Any]:
     agents = list(Agent.objects.values_list("name", flat=True))
     agent = request.GET.get("agent", "")
+    groups = token_group_names()
     context: dict[str, Any] = {
         "agents": agents,
         "agent": agent,
@@ -42,6 +44,8 @@ def _context(request: ConsoleRequest, tool: str) -> dict[str, Any]:
         "arguments": request.GET.get("arguments", "")[:ARGUMENTS_MAX],
         "toolset": request.GET.get("toolset", ""),
         "toolsets": list(Toolset.objects.order_by("slug").values_list("slug", flat=True)),
+        "token_groups": groups,
+        "token_group": [one for one in request.GET.getlist("token_group") if one in groups],
     }
     return context | _answer(context) if agent and tool else context
 
@@ -49,6 +53,7 @@ def _context(request: ConsoleRequest, tool: str) -> dict[str, Any]:
 def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     try:
         by = (asked["agent"], asked["tool"], asked["arguments"])
-        return {"explained": suppose(*by, toolset=asked["toolset"])}
+        more = {"toolset": asked["toolset"], "token_groups": asked["token_group"]}
+        return {"explained": suppose(*by, **more)}
     except SimulationRefused as error:
         return {"error": revealed(str(error))}

@@ -16,7 +16,9 @@ import httpx2
 import jwt
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 from mcp import Client as McpClient
 from mcp.client.auth import OAuthClientProvider, TokenStorage
 from mcp.client.streamable_http import streamable_http_client
@@ -35,17 +37,20 @@ from accounts.oidc import metadata
 from accounts.oidc.access_tokens import ScopeMissing, authenticate
 from accounts.oidc.identities import disconnect
 from accounts.oidc.metadata import ProviderFailed
+from accounts.oidc.providers import BadConfiguration, providers
 from accounts.roles import Role
 from approvals import eligibility
 from audit.models import Entry
 from calls.models import Call
 from calls.record.states import State
+from calls.replay import recorded_calls
+from calls.replay.recorded_calls import SubjectReader
 from policies.models import Effect
 from registry.models import Toolset
 from tests.accounts import fake_provider
 from tests.accounts.fake_provider import FakeProvider, SigningKey
 from tests.conftest import person
-from tests.gateway.agent import Agent, Reply
+from tests.gateway.agent import TASKS, Agent, Reply
 from tests.gateway.conftest import add_rule, decide, until
 from tests.processes import Stack
 from tests.upstreams.recorder import Recorder
@@ -821,3 +826,200 @@ async def test_the_sdks_client_signs_in_by_itself(
     assert len(answers) == 1
     call = await Call.objects.select_related("agent").aget()
     assert (call.agent.name, call.state) == ("scout", State.SUCCEEDED)
+
+
+GROUPS = {"g-pay": "payments", "g-ops": "operations"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "known"),
+    [
+        ({"groups": ["g-pay", "g-other"]}, ("payments",)),
+        ({"groups": ["g-pay", "g-ops", "g-pay"]}, ("operations", "payments")),
+        ({"groups": "g-pay"}, ("payments",)),
+        ({"groups": []}, ()),
+        # By its name here, by more or less of its own, in capitals: another group.
+        ({"groups": ["payments", "g-pay ", "G-PAY", "g-pay,g-ops"]}, ()),
+        ({"groups": [str(n) for n in range(1_500)]}, ()),
+        # The client chooses what its token says.
+        ({}, None),
+        ({"groups": None}, None),
+        ({"groups": ["g-pay", 1]}, None),
+        ({"groups": [["g-pay"]]}, None),
+        ({"groups": {"g-pay": True}}, None),
+        ({"groups": True}, None),
+        ({"roles": ["g-pay"]}, None),
+        ({"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "x"}}}, None),
+        ({"groups": ["g-pay"], "_claim_names": {"groups": "src1"}}, None),
+    ],
+)
+def test_the_groups_in_a_token_are_those_that_the_file_names(
+    company: FakeProvider,
+    desk_app: AgentToken,
+    settings: Any,
+    claim: dict[str, Any],
+    known: tuple[str, ...] | None,
+) -> None:
+    configure(settings.OIDC_FILE, company, token_groups=GROUPS)
+
+    found = authenticate(token_of(company, HERE, **claim), tokens.load(), resource=HERE)
+
+    assert found.signed_in is not None
+    assert found.signed_in.groups == known
+    # They give nothing here.
+    assert found.groups == {group.name for group in desk_app.agent.owner.groups.all()}
+
+
+def test_groups_that_the_file_does_not_name_are_not_known(
+    company: FakeProvider, desk_app: AgentToken
+) -> None:
+    token = token_of(company, HERE, groups=["g-pay"])
+
+    found = authenticate(token, tokens.load(), resource=HERE)
+
+    assert found.signed_in is not None
+    assert found.signed_in.groups is None
+
+
+def test_a_group_of_another_provider_is_another_one(
+    company: FakeProvider,
+    provider: FakeProvider,
+    settings: Any,
+    desk_app: AgentToken,
+    scout: AgentRow,
+    bob: User,
+) -> None:
+    with fake_provider.running() as other:
+        entry = {"client_id": "countersign", "agent_tokens": True}
+        settings.OIDC_FILE.write_text(
+            json.dumps(
+                {
+                    "providers": {
+                        "company": {"issuer": company.issuer, **entry, "token_groups": GROUPS},
+                        "other": {
+                            "issuer": other.issuer,
+                            **entry,
+                            "token_groups": {"g-pay": "visitors"},
+                        },
+                    }
+                }
+            )
+        )
+        accounts.name_client(scout, issuer=other.issuer, client_id="desk-app", by=bob)
+        book = tokens.load()
+
+        theirs = authenticate(token_of(other, HERE, groups=["g-pay"]), book, resource=HERE)
+
+        assert theirs.signed_in is not None
+        assert theirs.signed_in.groups == ("visitors",)
+        # Nor does a word for the other help.
+        with pytest.raises(ProviderFailed):
+            authenticate(
+                token_of(other, HERE, iss=company.issuer, groups=["g-pay"]), book, resource=HERE
+            )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {f"g-{n}": "x" for n in range(101)},
+        {"g-pay": "x" * 101},
+        {"g-pay": ""},
+        {"g-pay": 1},
+        ["g-pay"],
+    ],
+)
+def test_names_of_groups_are_bounded(company: FakeProvider, settings: Any, wrong: Any) -> None:
+    configure(settings.OIDC_FILE, company, token_groups=wrong)
+
+    with pytest.raises(BadConfiguration, match="token_groups"):
+        providers()
+
+
+@pytest.mark.long
+async def test_rules_know_the_groups_in_the_token_of_a_call(
+    gateway: Stack,
+    http: aiohttp.ClientSession,
+    company: FakeProvider,
+    settings: Any,
+    scout_token: str,
+    toolset: Toolset,
+    upstream: Recorder,
+    alice: User,
+    bob: User,
+) -> None:
+    configure(settings.OIDC_FILE, company, token_groups=GROUPS)
+    await sync_to_async(add_rule)(
+        Effect.ASK, "echo", when="'payments' in token.groups", reason="Payments are looked at."
+    )
+    await sync_to_async(add_rule)(
+        Effect.DENY, "echo", when="'operations' in token.groups", name="no operations"
+    )
+    here = f"{gateway.agents_url}/mcp/desk"
+
+    async def call(token: str, text: str) -> tuple[Call, Any]:
+        asking = Agent(http, here, token, capabilities=TASKS)
+        await asking.call("rec.echo", {"text": text})
+        newest = await Call.objects.alatest("id")
+        entry = await Entry.objects.aget(call_id=newest.pk, seq=1)
+        return newest, (entry.details or {}).get("signed_in", {}).get("groups")
+
+    pays = await call(token_of(company, here, groups=["g-pay", "x" * 9_000]), "a")
+    runs = await call(token_of(company, here, groups=["g-pay", "g-ops"]), "b")
+    silent = await call(token_of(company, here), "c")
+    static = await call(scout_token, "d")
+
+    assert [(one.effect, said) for one, said in (pays, runs, silent, static)] == [
+        (Effect.ASK, ["payments"]),
+        (Effect.DENY, ["operations", "payments"]),
+        (Effect.ASK, "unknown"),
+        (Effect.ALLOW, None),
+    ]
+    assert pays[0].reason == "Payments are looked at."
+    assert "not known" in silent[0].reason
+    assert "payments" in await sync_to_async(page_of)(f"/calls/{pays[0].pk}/", bob)
+    # And replays do, of each as it was.
+    assert await sync_to_async(_replayed_groups)() == {
+        pays[0].pk: ("payments",),
+        runs[0].pk: ("operations", "payments"),
+        silent[0].pk: None,
+        static[0].pk: (),
+    }
+
+
+def _replayed_groups() -> dict[Any, Any]:
+    taken = recorded_calls.sample(days=1, most=100, until=timezone.now())
+    reader = SubjectReader(taken.since)
+    with transaction.atomic():
+        calls = list(recorded_calls.stream(taken))
+    return {one.id: reader.subject(one, with_arguments=True).token_groups for one in calls}
+
+
+@pytest.mark.long
+async def test_a_pending_call_keeps_the_groups_of_its_token(
+    gateway: Stack,
+    http: aiohttp.ClientSession,
+    company: FakeProvider,
+    settings: Any,
+    upstream: Recorder,
+    alice: User,
+) -> None:
+    configure(settings.OIDC_FILE, company, token_groups=GROUPS)
+    await sync_to_async(add_rule)(Effect.ASK, "echo")
+    assert gateway.worker
+    here = f"{gateway.agents_url}/mcp/desk"
+    asking = Agent(http, here, token_of(company, here, groups=["g-pay"]), capabilities=TASKS)
+    await asking.call("rec.echo", {"text": "hello"})
+
+    await sync_to_async(add_rule)(
+        Effect.DENY, "echo", when="'operations' in token.groups", name="no operations"
+    )
+    await decide(alice)
+    await until(lambda: Call.objects.filter(state=State.SUCCEEDED).aexists())
+
+    await asking.call("rec.echo", {"text": "again"})
+    await sync_to_async(add_rule)(
+        Effect.DENY, "echo", when="'payments' in token.groups", name="no payments"
+    )
+    await until(lambda: Call.objects.filter(state=State.SUPERSEDED).aexists())
+    assert len(upstream.calls) == 1

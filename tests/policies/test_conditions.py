@@ -342,3 +342,25 @@ def test_no_text_breaks_the_compiler() -> None:
     for _round in range(2_000):
         with suppress(BadCondition):
             compiled("".join(chance.choices(pieces, k=chance.randint(1, 12))), hints=False)
+
+
+@pytest.mark.parametrize(
+    ("when", "effect"),
+    [
+        ("'payments' in token.groups", Effect.ASK),
+        ("!('payments' in token . groups)", Effect.ASK),
+        ("args.n > 4 && token // the token's\n.groups.size() == 0", Effect.ASK),
+        # An argument of this name is another matter.
+        ("args.token == 'x'", Effect.DENY),
+        ("args.n == 1 || args.to.exists(token, token == 'x@example.org')", Effect.ALLOW),
+    ],
+)
+def test_groups_that_are_not_known_are_neither_there_nor_missing(
+    scout: Agent, when: str, effect: Effect
+) -> None:
+    rule(Effect.ALLOW, "")
+    rule(Effect.DENY, when)
+    asked = subject(scout, MAIL | {"token": "x"}, 100, {})
+    asked.token_groups = None
+
+    assert decide.load().decide(asked).effect == effect

@@ -1,7 +1,10 @@
 """Which rule, why, and what else came close."""
 
+import json
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
@@ -320,3 +323,48 @@ def test_what_is_wrong_with_values_is_in_the_language_of_the_page(
         page = client.get("/policies/explain/", asked).text
 
     assert shown in page
+
+
+@pytest.fixture
+def token_groups(settings: Any, tmp_path: Path) -> None:
+    """A provider whose tokens are taken of agents, with two groups that rules know."""
+    settings.OIDC_FILE = tmp_path / "oidc.json"
+    company = {
+        "issuer": "https://login.example",
+        "client_id": "countersign",
+        "agent_tokens": True,
+        "token_groups": {"17": "payments", "18": "<ops>"},
+    }
+    settings.OIDC_FILE.write_text(json.dumps({"providers": {"company": company}}))
+
+
+def test_it_supposes_groups_in_the_token(
+    scout: Agent, alice: User, token_groups: None, client: Client
+) -> None:
+    rule("all", Effect.ALLOW)
+    rule("not paid", Effect.DENY, when="'payments' in token.groups")
+    asked: dict[str, Any] = {"agent": "scout", "tool": "mailer.send_mail"}
+    client.force_login(alice)
+
+    def decided(**more: Any) -> str:
+        answer = client.get(reverse("policies:explain"), asked | more)
+        decision: str = answer.context["explained"].decision.effect
+        return decision
+
+    assert decided() == Effect.ALLOW
+    assert decided(token_group=["payments", "<ops>"]) == Effect.DENY
+    # Only those that the file names.
+    assert decided(token_group=["others"]) == Effect.ALLOW
+    assert explained("scout", "mailer.send_mail", "--token-group", "payments")[0].startswith("deny")
+
+    page = client.get(reverse("policies:explain"), asked | {"token_group": "<ops>"}).text
+    assert 'value="&lt;ops&gt;" checked' in page
+    assert 'value="payments">' in page
+
+
+def test_without_groups_in_tokens_none_are_asked_for(
+    scout: Agent, alice: User, client: Client
+) -> None:
+    client.force_login(alice)
+
+    assert "token_group" not in client.get(reverse("policies:explain")).text

@@ -25,6 +25,13 @@ class Command(BaseCommand):
         parser.add_argument("arguments", nargs="?", default="{}", help="JSON")
         parser.add_argument("--toolset", default="", help="for limits counted for each toolset")
 
+        parser.add_argument(
+            "--token-group",
+            action="append",
+            default=[],
+            help="a group in the agent's token, as rules name it; may be repeated",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             explained = suppose(
@@ -32,6 +39,7 @@ class Command(BaseCommand):
                 options["tool"],
                 options["arguments"],
                 toolset=options["toolset"],
+                token_groups=options["token_group"],
             )
         except SimulationRefused as error:
             raise CommandError(str(error)) from error
