@@ -31,6 +31,8 @@ ADVICE = {
 
 # In an entry's details: where a user signs in at the server, or allows it more.
 CONSENT_PAGE = "consent_page"
+# The server had the whole request, and said that its token lacks scopes.
+LACKED_SCOPES = "lacked_scopes"
 
 # A large result is kept for a while only.
 GONE = "The call was executed and ended; its large result was kept until"

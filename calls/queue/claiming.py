@@ -14,7 +14,7 @@ from audit.services import SYSTEM
 from calls.basis import Obstacle, superseding
 from calls.models import Call
 from calls.queue import queued_call
-from calls.queue.consents import is_postponed
+from calls.queue.consents import is_postponed, lacked_scopes
 from calls.queue.recheck import find_costs, judge_sending, may_start
 from calls.queue.scheduling import read_capacity, whose_turn
 from calls.record.states import Executed, State
@@ -95,6 +95,7 @@ def _claim(call_id: UUID, owner: str) -> ExecutionRequest | None:
         revision=call.revision,
         agent_id=call.agent_id,
         is_approved=call.effect == Effect.ASK,
+        lacked_scopes=lacked_scopes(call, found),
         credential_owner=owner_for(call.agent, found.connection),
         costs=find_costs(call, found, start.configuration),
     )

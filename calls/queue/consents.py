@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from audit.models import ClockTime, Entry
-from calls.content.answers import CONSENT_PAGE
+from calls.content.answers import CONSENT_PAGE, LACKED_SCOPES
 from calls.models import Call
 from policies.models import Effect
 from registry.credentials import credential_store
@@ -30,6 +30,13 @@ def is_postponed(call: Call, tool: PublishedTool) -> bool:
         return False
     Call.objects.filter(pk=call.pk).update(start_after=ClockTime() + LOOK_EVERY)
     return True
+
+
+def lacked_scopes(call: Call, tool: PublishedTool) -> bool:
+    """Whether its server had the call once and asked for more scopes."""
+    if not (call.fence and tool.connection.signs_in):
+        return False
+    return Entry.objects.filter(call_id=call.pk, details__has_key=LACKED_SCOPES).exists()
 
 
 def _lacked_consent(call: Call) -> bool:

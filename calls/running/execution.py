@@ -22,7 +22,7 @@ from django.conf import settings
 
 from audit.services import SYSTEM
 from calls.content import received_results
-from calls.content.answers import CONSENT_PAGE, Answer, build_answer
+from calls.content.answers import CONSENT_PAGE, LACKED_SCOPES, Answer, build_answer
 from calls.freezes import STILL_FREE
 from calls.record.call_options import NO_OPTIONS, CallOptions
 from calls.record.outcomes import cut_off, may_go_again, of_error, of_reply, schedule_retry
@@ -105,6 +105,8 @@ class ExecutionRequest(NamedTuple):
     credential_owner: CredentialOwner = SHARED
     # People approved it: it goes on with that once its user has signed in, or allowed more.
     is_approved: bool = False
+    # An earlier attempt was refused for want of scopes, after the server had all of it.
+    lacked_scopes: bool = False
     # It was cancelled while no process ran it.
     is_cancelled: bool = False
     # What its result may say that it cost.
@@ -675,8 +677,8 @@ def _outcome(
     }
     outcome = of_error(error, **history, cancel_is_final=tool.cancel_is_final or tool.is_harmless)
     if error.consent_page:
-        outcome = replace(outcome, details={CONSENT_PAGE: error.consent_page})
-        if execution_request.is_approved and not (flight.upstream_task or history["doubtful"]):
+        outcome = replace(outcome, details=_wanted_consent(error))
+        if not flight.upstream_task and _goes_on_after(error, execution_request):
             # The server looked at nothing but the credential, as at a 401.
             outcome = replace(outcome, executed=Executed.NO)
             return schedule_retry(outcome, attempt=execution_request.fence)
@@ -685,6 +687,22 @@ def _outcome(
     if waits or flight.cancel.is_set() or not may_go_again(error, **history):
         return outcome
     return schedule_retry(outcome, attempt=execution_request.fence)
+
+
+def _wanted_consent(error: UpstreamError) -> dict[str, Any]:
+    sent = {LACKED_SCOPES: True} if isinstance(error, RefusedByServer) else {}
+    return {CONSENT_PAGE: error.consent_page, **sent}
+
+
+def _goes_on_after(error: UpstreamError, execution_request: ExecutionRequest) -> bool:
+    """Whether the approved call waits for its user's consent. What the server had already is sent
+    once more, and no more than that.
+
+    Sources: MCP 2026-07-28, basic/authorization, "Step-Up Authorization Flow"; RFC 6750, 3.1.
+    """
+    if not execution_request.is_approved or execution_request.doubtful:
+        return False
+    return not (isinstance(error, RefusedByServer) and execution_request.lacked_scopes)
 
 
 def _answer(execution_request: ExecutionRequest, outcome: Outcome) -> Answer | None:

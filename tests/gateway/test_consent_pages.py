@@ -139,6 +139,37 @@ async def test_an_approved_call_goes_on_with_its_approval_once_more_was_allowed(
     call = await the_call()
     assert (call.state, call.call_digest, call.fence) == (State.SUCCEEDED, digest, 2)
     assert await Entry.objects.filter(action="approval.voted").acount() == 1
+    # What its server turned away and what it took are entries each.
+    assert acme.lacking == 1
+    states = Entry.objects.filter(call_id=call.pk, to_state__gt="").order_by("id")
+    assert [one async for one in states.values_list("to_state", flat=True)][-4:] == [
+        State.RUNNING,
+        State.QUEUED,
+        State.RUNNING,
+        State.SUCCEEDED,
+    ]
+
+
+@pytest.mark.long
+async def test_an_approved_call_whose_server_asks_for_more_twice_is_not_sent_a_third_time(
+    play: Play, acme: GuardedLibrary, stack: Stack, rule: AddRule, alice: User
+) -> None:
+    """The server had all of it twice: only its word says that it did nothing."""
+    assert stack.worker
+    await rule(Effect.ASK, "echo")
+    agent = play(capabilities=URLS)
+    first = await _approved(agent, alice, {"text": "x"})
+
+    acme.needs = {"echo": "another"}
+    await sync_to_async(allow_more)(first)
+
+    async def is_over() -> bool:
+        return (await the_call()).state == State.FAILED
+
+    await until(is_over)
+    call = await the_call()
+    assert (call.executed, call.fence, acme.lacking) == (Executed.REPORTED, 2, 2)
+    assert "asks for “another”" in call.outcome
 
 
 @pytest.mark.long

@@ -60,7 +60,7 @@ class Guarded(Recorder):
         self.revoked: list[str] = []
         # Who called, by their tokens, and how often a call was turned away.
         self.callers: list[tuple[str, str]] = []
-        self.turned_away = 0
+        self.turned_away = self.lacking = 0
         self.resource, self.metadata, self.answer = {}, {}, {}
         self.lasts_s, self.slow_s, self.needs = 3600, 0, {}
         self.wrong = None
@@ -113,6 +113,7 @@ class Guarded(Recorder):
             return
         if (needed := self.needs.get(name)) and needed not in token.scope.split():
             await _drain(receive)
+            self.lacking += "mcp-name" in headers
             await self._challenge(send, 403, f'error="insufficient_scope", scope="{needed}"')
             return
         if "mcp-name" in headers:
