@@ -73,6 +73,7 @@ CHANGING = (
     "notifications.add_webhook",
     "notifications.change_webhook",
     "notifications.delete_webhook",
+    "notifications.change_oncallschedule",
 )
 SCOPES = (*READING, *CHANGING)
 

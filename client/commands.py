@@ -585,6 +585,43 @@ def _webhook(api: Countersign, name: str) -> str:
     return found
 
 
+def send_again(given: Given, api: Countersign, out: Output) -> None:
+    if given.receiver in ("email", "push"):
+        body: Any = {"channel": given.receiver}
+        out.row(api.repeat_messages(body))
+    else:
+        out.row(api.repeat_deliveries(_webhook(api, given.receiver)))
+
+
+def list_schedules(given: Given, api: Countersign, out: Output) -> None:
+    columns = "name on_call people time_zone handover_day handover_at calendar_url"
+    out.rows(first(api.list_on_call_schedules(), given), columns)
+
+
+def list_overrides(given: Given, api: Countersign, out: Output) -> None:
+    found = api.list_on_call_overrides(_schedule(api, given.name))
+    out.rows(first(found, given), "id person begins_at ends_at")
+
+
+def add_override(given: Given, api: Countersign, out: Output) -> None:
+    body: Any = {"person": given.person, "begins_at": given.begins, "ends_at": given.ends}
+    out.row(api.create_on_call_override(_schedule(api, given.name), body))
+
+
+def remove_override(given: Given, api: Countersign, out: Output) -> None:
+    there = _schedule(api, given.name)
+    etag = api.get_on_call_override(there, given.id).etag
+    api.delete_on_call_override(there, given.id, etag=etag)
+    out.text("Removed.", None)
+
+
+def _schedule(api: Countersign, name: str) -> str:
+    found = next((one["id"] for one in api.list_on_call_schedules() if one["name"] == name), "")
+    if not found:
+        raise CommandFailed(f"There is no on-call schedule {name!r}.")
+    return found
+
+
 def send_raw(given: Given, api: Countersign, out: Output) -> None:
     text = sys.stdin.read() if given.data == "-" else given.data
     try:
@@ -944,6 +981,15 @@ def _of_record(under: Any) -> None:
     group.add("remove", "Remove one with its deliveries", remove_webhook, "name")
     sent = _listed(group.add("deliveries", "Its messages", list_deliveries, "name"))
     sent.add_argument("--state", choices=("pending", "sent", "dropped", "dead"))
+    about = "Send again what was given up: to email, push, or a webhook"
+    group.add("send-again", about, send_again, "receiver")
+    group = Group(under, "on-call", "On-call schedules and their overrides")
+    group.listing("Schedules, and who is on call now", list_schedules)
+    _listed(group.add("overrides", "Of a schedule, the newest first", list_overrides, "name"))
+    new = group.add("override", "Put another user on call", add_override, "name", "person")
+    new.add_argument("--begins", required=True, metavar="TIME", help="2026-03-02T18:00:00+01:00")
+    new.add_argument("--ends", required=True, metavar="TIME", help="likewise, with its offset")
+    group.add("remove-override", "Remove an override", remove_override, "name", "id")
 
 
 def _switch(group: Group, verb: Any) -> None:

@@ -308,6 +308,10 @@ class Change(TypedDict):
     after: str | None
 
 
+class ChannelBody(TypedDict):
+    channel: Literal["email", "push"]
+
+
 class ConnectionBody(TypedDict):
     url: NotRequired[str]
     command: NotRequired[str]
@@ -414,6 +418,16 @@ class ExportBody(TypedDict):
     format: NotRequired[Literal["csv", "jsonl", "proof"]]
     filters: NotRequired[dict[str, str]]
     background: NotRequired[bool]
+
+
+class FailedMessages(TypedDict):
+    receivers: list[FailedReceiver]
+
+
+class FailedReceiver(TypedDict):
+    channel: Literal["email", "webhook", "push"]
+    webhook: str | None
+    count: int
 
 
 class FileBody(TypedDict):
@@ -574,6 +588,47 @@ class NoticedLimit(TypedDict):
     notice: str
 
 
+class OnCallOverride(TypedDict):
+    id: str
+    person: str
+    begins_at: str
+    ends_at: str
+
+
+class OnCallOverrideBody(TypedDict):
+    person: str
+    begins_at: str
+    ends_at: str
+
+
+class OnCallSchedule(TypedDict):
+    id: str
+    name: str
+    time_zone: str
+    handover_day: (
+        Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] | None
+    )
+    handover_at: str | None
+    starts_on: str | None
+    people: list[str]
+    calendar_url: str | None
+    calendar_read_at: str | None
+    calendar_error: str
+    on_call: str | None
+
+
+class OnCallScheduleBody(TypedDict):
+    name: str
+    time_zone: NotRequired[str]
+    handover_day: NotRequired[
+        Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    ]
+    handover_at: NotRequired[str]
+    starts_on: NotRequired[str]
+    people: NotRequired[list[str]]
+    calendar_url: NotRequired[str]
+
+
 class Operation(TypedDict):
     operation: str
     tool: str
@@ -667,6 +722,18 @@ class LimitChange(TypedDict):
     unit: NotRequired[str]
     minutes: NotRequired[int | None]
     per: NotRequired[list[Literal["agent", "person", "toolset", "server", "tool", "risk"]]]
+
+
+class OnCallScheduleChange(TypedDict):
+    name: NotRequired[str]
+    time_zone: NotRequired[str]
+    handover_day: NotRequired[
+        Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    ]
+    handover_at: NotRequired[str]
+    starts_on: NotRequired[str]
+    people: NotRequired[list[str]]
+    calendar_url: NotRequired[str]
 
 
 class OverrideChange(TypedDict):
@@ -1404,6 +1471,20 @@ class Countersign(Transport):
         bytes is downloaded; a direct one is written as it is read."""
         return self.send("GET", f"/api/v1/exports/{_place(id)}/file").body
 
+    def get_failed_messages(self) -> FailedMessages:
+        """Numbers of messages that were given up, of the newest 10,000: to each webhook, and to
+        users by mail and on their devices."""
+        found: FailedMessages = self.send("GET", "/api/v1/failed-messages").json()
+        return found
+
+    def repeat_messages(self, body: ChannelBody, *, idempotency_key: str = "") -> Repeated:
+        """Sends again all messages by mail, or all to devices, that were given up; under the
+        same ids."""
+        found: Repeated = self.send(
+            "POST", "/api/v1/failed-messages/repeat", body=body, key=idempotency_key
+        ).json()
+        return found
+
     def get_health(self) -> Health:
         """Pending approvals, unresolved outcomes, stops and unreachable servers at this moment."""
         found: Health = self.send("GET", "/api/v1/health").json()
@@ -1440,6 +1521,65 @@ class Countersign(Transport):
         """The account, and what the token opens at this moment."""
         found: Me = self.send("GET", "/api/v1/me").json()
         return found
+
+    def list_on_call_schedules(self) -> Iterator[OnCallSchedule]:
+        """Users who are on call in turn, or as a calendar says."""
+        return self._pages("/api/v1/on-call-schedules", {})
+
+    def create_on_call_schedule(
+        self, body: OnCallScheduleBody, *, idempotency_key: str = ""
+    ) -> OnCallSchedule:
+        """Users who are on call in turn, or as a calendar says."""
+        found: OnCallSchedule = self.send(
+            "POST", "/api/v1/on-call-schedules", body=body, key=idempotency_key
+        ).json()
+        return found
+
+    def get_on_call_schedule(self, schedule: str) -> Versioned[OnCallSchedule]:
+        reply = self.send("GET", f"/api/v1/on-call-schedules/{_place(schedule)}")
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def update_on_call_schedule(
+        self, schedule: str, body: OnCallScheduleChange, *, etag: str
+    ) -> Versioned[OnCallSchedule]:
+        reply = self.send(
+            "PATCH", f"/api/v1/on-call-schedules/{_place(schedule)}", body=body, etag=etag
+        )
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def delete_on_call_schedule(self, schedule: str, *, etag: str) -> None:
+        self.send("DELETE", f"/api/v1/on-call-schedules/{_place(schedule)}", etag=etag)
+
+    def list_on_call_overrides(self, schedule: str) -> Iterator[OnCallOverride]:
+        """Users who are on call for a time, the newest first: of several that one counts."""
+        return self._pages(f"/api/v1/on-call-schedules/{_place(schedule)}/overrides", {})
+
+    def create_on_call_override(
+        self, schedule: str, body: OnCallOverrideBody, *, idempotency_key: str = ""
+    ) -> OnCallOverride:
+        """Users who are on call for a time, the newest first: of several that one counts."""
+        found: OnCallOverride = self.send(
+            "POST",
+            f"/api/v1/on-call-schedules/{_place(schedule)}/overrides",
+            body=body,
+            key=idempotency_key,
+        ).json()
+        return found
+
+    def get_on_call_override(self, schedule: str, override: str) -> Versioned[OnCallOverride]:
+        """It is not changed: a newer one counts."""
+        reply = self.send(
+            "GET", f"/api/v1/on-call-schedules/{_place(schedule)}/overrides/{_place(override)}"
+        )
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def delete_on_call_override(self, schedule: str, override: str, *, etag: str) -> None:
+        """It is not changed: a newer one counts."""
+        self.send(
+            "DELETE",
+            f"/api/v1/on-call-schedules/{_place(schedule)}/overrides/{_place(override)}",
+            etag=etag,
+        )
 
     def create_policy_difference(self, body: FileBody) -> PolicyDifference:
         """Changes that a file would make. Nothing is kept. What changes shows what is there:
@@ -1790,7 +1930,7 @@ class Countersign(Transport):
         return self._pages(f"/api/v1/webhooks/{_place(webhook)}/deliveries", {"state": state})
 
     def repeat_delivery(
-        self, delivery: str, webhook: str, *, idempotency_key: str = ""
+        self, webhook: str, delivery: str, *, idempotency_key: str = ""
     ) -> Delivery:
         """Sends a message again, under the same id."""
         found: Delivery = self.send(
@@ -2387,6 +2527,43 @@ def _webhook(api: Countersign, name: str) -> str:
     return found
 
 
+def send_again(given: Given, api: Countersign, out: Output) -> None:
+    if given.receiver in ("email", "push"):
+        body: Any = {"channel": given.receiver}
+        out.row(api.repeat_messages(body))
+    else:
+        out.row(api.repeat_deliveries(_webhook(api, given.receiver)))
+
+
+def list_schedules(given: Given, api: Countersign, out: Output) -> None:
+    columns = "name on_call people time_zone handover_day handover_at calendar_url"
+    out.rows(first(api.list_on_call_schedules(), given), columns)
+
+
+def list_overrides(given: Given, api: Countersign, out: Output) -> None:
+    found = api.list_on_call_overrides(_schedule(api, given.name))
+    out.rows(first(found, given), "id person begins_at ends_at")
+
+
+def add_override(given: Given, api: Countersign, out: Output) -> None:
+    body: Any = {"person": given.person, "begins_at": given.begins, "ends_at": given.ends}
+    out.row(api.create_on_call_override(_schedule(api, given.name), body))
+
+
+def remove_override(given: Given, api: Countersign, out: Output) -> None:
+    there = _schedule(api, given.name)
+    etag = api.get_on_call_override(there, given.id).etag
+    api.delete_on_call_override(there, given.id, etag=etag)
+    out.text("Removed.", None)
+
+
+def _schedule(api: Countersign, name: str) -> str:
+    found = next((one["id"] for one in api.list_on_call_schedules() if one["name"] == name), "")
+    if not found:
+        raise CommandFailed(f"There is no on-call schedule {name!r}.")
+    return found
+
+
 def send_raw(given: Given, api: Countersign, out: Output) -> None:
     text = sys.stdin.read() if given.data == "-" else given.data
     try:
@@ -2746,6 +2923,15 @@ def _of_record(under: Any) -> None:
     group.add("remove", "Remove one with its deliveries", remove_webhook, "name")
     sent = _listed(group.add("deliveries", "Its messages", list_deliveries, "name"))
     sent.add_argument("--state", choices=("pending", "sent", "dropped", "dead"))
+    about = "Send again what was given up: to email, push, or a webhook"
+    group.add("send-again", about, send_again, "receiver")
+    group = Group(under, "on-call", "On-call schedules and their overrides")
+    group.listing("Schedules, and who is on call now", list_schedules)
+    _listed(group.add("overrides", "Of a schedule, the newest first", list_overrides, "name"))
+    new = group.add("override", "Put another user on call", add_override, "name", "person")
+    new.add_argument("--begins", required=True, metavar="TIME", help="2026-03-02T18:00:00+01:00")
+    new.add_argument("--ends", required=True, metavar="TIME", help="likewise, with its offset")
+    group.add("remove-override", "Remove an override", remove_override, "name", "id")
 
 
 def _switch(group: Group, verb: Any) -> None:

@@ -161,7 +161,7 @@ def _is_list(operation: Json) -> bool:
 
 def _method(path: str, method: str, operation: Json, versioned: bool) -> str:
     name = method_name(path, method, operation)
-    head = ", ".join(_arguments(operation))
+    head = ", ".join(_arguments(path, operation))
     lines = [f"    def {name}({head}) -> {_returns(operation, method, versioned)}:"]
     if said := operation.get("description", ""):
         lines.append(f'        """{_wrapped(said)}"""')
@@ -174,12 +174,13 @@ def _wrapped(text: str) -> str:
     return "\n".join([first, *(f"        {line}" for line in rest)])
 
 
-def _arguments(operation: Json) -> Iterator[str]:
+def _arguments(path: str, operation: Json) -> Iterator[str]:
+    """Places of the address first, in its order: the document has them by name."""
     yield "self"
     given = operation.get("parameters", [])
-    for one in given:
-        if one["in"] == "path":
-            yield f"{_name(one['name'])}: {type_of(one['schema'])}"
+    places = {one["name"]: one for one in given if one["in"] == "path"}
+    for name in re.findall(r"{(\w+)}", path):
+        yield f"{_name(name)}: {type_of(places[name]['schema'])}"
     if body := _body_type(operation):
         yield f"body: {body}"
     if options := [one for one in given if _is_option(one)]:

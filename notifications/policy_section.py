@@ -21,7 +21,7 @@ from policies.as_code.sections import BadMember, Plain, Section
 from registry.managed import SCHEDULES
 
 DAYS = {day.name.lower(): day.value for day in Weekday}
-_NAMES = {value: name for name, value in DAYS.items()}
+DAY_NAMES = {value: name for name, value in DAYS.items()}
 # As the form calls them, where a file does not.
 _MEMBERS = {"handover_weekday": "handover_day"}
 
@@ -36,7 +36,7 @@ def _read(names: Collection[str] | None) -> dict[str, Plain]:
 def _plain(row: OnCallSchedule) -> Plain:
     return {
         "time_zone": row.time_zone,
-        "handover_day": _NAMES[row.handover_weekday],
+        "handover_day": DAY_NAMES[row.handover_weekday],
         "handover_at": f"{row.handover_at:%H:%M}",
         "starts_on": row.starts_on.isoformat(),
         "people": [one.person.username for one in row.members.all()],

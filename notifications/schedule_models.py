@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, time
 from typing import Any, NamedTuple, Self
 
 from django.db import models
@@ -45,6 +45,11 @@ class OnCallSchedule(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def for_calendar(cls, time_zone: str) -> Self:
+        """One that is to take its people from a calendar: its hand-overs do not count."""
+        return cls(time_zone=time_zone, handover_at=time(), starts_on=timezone.now().date())
 
 
 class OnCallMember(models.Model):

@@ -47,7 +47,7 @@ def save(schedule: OnCallSchedule, people: Sequence[User], *, by: By) -> None:
 
 
 @transaction.atomic
-def save_with_calendar(schedule: OnCallSchedule, *, by: User, address: str = "") -> OnCallCalendar:
+def save_with_calendar(schedule: OnCallSchedule, *, by: By, address: str = "") -> OnCallCalendar:
     """Stores the schedule, whose people its calendar names. Without an address it keeps its own.
     Raises ManagedElsewhere."""
     _check_managed(schedule, by)
@@ -61,7 +61,7 @@ def save_with_calendar(schedule: OnCallSchedule, *, by: User, address: str = "")
     calendar.save()
     record(
         "on_call_schedule.saved",
-        actor=by.actor,
+        actor=acting(by),
         schedule=schedule.name,
         time_zone=schedule.time_zone,
         calendar=calendar.url,
@@ -70,23 +70,23 @@ def save_with_calendar(schedule: OnCallSchedule, *, by: User, address: str = "")
 
 
 @transaction.atomic
-def remove(schedule: OnCallSchedule, *, by: User) -> None:
+def remove(schedule: OnCallSchedule, *, by: By) -> None:
     """Raises ScheduleInUse and ManagedElsewhere."""
     _check_managed(schedule, by)
     if EscalationStep.objects.filter(schedule=schedule).exists():
         raise ScheduleInUse(_("A step of an escalation policy uses this schedule."))
-    record("on_call_schedule.removed", actor=by.actor, schedule=schedule.name)
+    record("on_call_schedule.removed", actor=acting(by), schedule=schedule.name)
     schedule.delete()
 
 
 @transaction.atomic
-def add_override(override: OnCallOverride, *, by: User) -> None:
+def add_override(override: OnCallOverride, *, by: By) -> None:
     override.save(force_insert=True)
     _record("on_call_override.added", override, by)
 
 
 @transaction.atomic
-def remove_override(override: OnCallOverride, *, by: User) -> None:
+def remove_override(override: OnCallOverride, *, by: By) -> None:
     _record("on_call_override.removed", override, by)
     override.delete()
 
@@ -98,10 +98,10 @@ def _check_managed(schedule: OnCallSchedule, by: By) -> None:
         managed.check(managed.SCHEDULES, name, by=by)
 
 
-def _record(action: str, override: OnCallOverride, by: User) -> None:
+def _record(action: str, override: OnCallOverride, by: By) -> None:
     record(
         action,
-        actor=by.actor,
+        actor=acting(by),
         schedule=override.schedule.name,
         person=override.person.username,
         begins_at=override.begins_at.isoformat(),

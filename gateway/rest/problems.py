@@ -27,6 +27,7 @@ from core.errors import CountersignError, RecordUnavailable, RecordUnsure
 from core.outage import Recorded
 from gateway.rest.formats import Renderer
 from gateway.submit.sync import NoSuchToolset
+from notifications.schedules import ScheduleInUse
 from policies.limits.compiled import PERIOD_S, LimitReached
 from registry.managed import ManagedElsewhere
 from registry.services import PublicationRefused, RollBackRefused, ServerInUse
@@ -38,6 +39,7 @@ CONFLICTS = (
     PublicationRefused,
     RollBackRefused,
     ServerInUse,
+    ScheduleInUse,
     ItemNotPublished,
     ManagedElsewhere,
     PlanNotApplied,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import time, timedelta
+from datetime import timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -54,11 +54,7 @@ def add(request: ConsoleRequest) -> HttpResponse:
 
 @page("notifications.change_oncallschedule", "GET", "HEAD", "POST")
 def add_from_calendar(request: ConsoleRequest) -> HttpResponse:
-    made = OnCallSchedule(
-        time_zone=request.user.time_zone or "UTC",
-        handover_at=time(),
-        starts_on=timezone.now().date(),
-    )
+    made = OnCallSchedule.for_calendar(request.user.time_zone or "UTC")
     return _calendar_form(request, made)
 
 

@@ -9,16 +9,20 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import User
 from accounts.roles import Role
 from audit.models import Entry
 from client import generate
 from client.countersign import CHANGES, USAGE, main, make_parser, shown
+from notifications import schedules
+from notifications.models import OnCallSchedule
 from policies.models import PolicyPlan, Rule
 from registry.models import Tool, Toolset
 from tests.client.far_end import answer, far_end
@@ -141,6 +145,8 @@ def test_stops_users_webhooks_and_figures(run: Run, tmp_path: Path) -> None:
     # Events of a moment ago can be among them.
     events = [one["event"] for one in as_json(run, "webhooks", "deliveries", "pager")]
     assert events.count("test") == 1
+    assert as_json(run, "webhooks", "send-again", "pager") == {"repeated": 0}
+    assert as_json(run, "webhooks", "send-again", "email") == {"repeated": 0}
     run("webhooks", "remove", "pager")
     assert run("webhooks", "test", "pager", ends=1) == "There is no webhook 'pager'.\n"
 
@@ -194,6 +200,25 @@ def test_a_chats_address_is_read_and_never_an_argument(run: Run) -> None:
 
     assert "ops" in made
     assert "verysecret" not in made
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_user_is_put_on_call(run: Run, ada: User) -> None:
+    eve = scenery.person("eve", Role.APPROVER)
+    nights = OnCallSchedule(name="nights", handover_at=time(9), starts_on=date(2026, 3, 2))
+    schedules.save(nights, [eve], by=ada)
+    now = timezone.now()
+    times = ("--begins", now.isoformat(), "--ends", (now + timedelta(hours=1)).isoformat())
+    assert "eve" in run("on-call", "list")
+
+    made = as_json(run, "on-call", "override", "nights", "ada", *times)
+
+    assert [one["on_call"] for one in as_json(run, "on-call", "list")] == ["ada"]
+    assert made["id"] in run("on-call", "overrides", "nights")
+    run("on-call", "remove-override", "nights", made["id"])
+    assert as_json(run, "on-call", "overrides", "nights") == []
+    said = run("on-call", "override", "days", "ada", *times, ends=1)
+    assert said == "There is no on-call schedule 'days'.\n"
 
 
 @pytest.mark.django_db(transaction=True)

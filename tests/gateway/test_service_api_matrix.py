@@ -130,6 +130,17 @@ ROWS: dict[tuple[str, str], tuple[str, ...]] = {
     ("webhook_deliveries", "GET"): ("notifications.view_webhook",),
     ("repeat_deliveries", "POST"): ("notifications.change_webhook",),
     ("repeat_delivery", "POST"): ("notifications.change_webhook",),
+    ("failed_messages", "GET"): ("notifications.view_webhook",),
+    ("repeat_messages", "POST"): ("notifications.change_webhook",),
+    ("schedule_list", "GET"): ("notifications.view_oncallschedule",),
+    ("schedule_list", "POST"): ("notifications.change_oncallschedule",),
+    ("schedule_detail", "GET"): ("notifications.view_oncallschedule",),
+    ("schedule_detail", "PATCH"): ("notifications.change_oncallschedule",),
+    ("schedule_detail", "DELETE"): ("notifications.change_oncallschedule",),
+    ("override_list", "GET"): ("notifications.view_oncallschedule",),
+    ("override_list", "POST"): ("notifications.change_oncallschedule",),
+    ("override_detail", "GET"): ("notifications.view_oncallschedule",),
+    ("override_detail", "DELETE"): ("notifications.change_oncallschedule",),
     ("entries", "GET"): ("audit.view_entry",),
     ("exports", "GET"): ("audit.export_entry",),
     ("exports", "POST"): ("audit.export_entry",),
@@ -149,6 +160,8 @@ NAMED = {
     "user": "x",
     "webhook": UUID(int=7),
     "delivery": UUID(int=7),
+    "schedule": UUID(int=7),
+    "override": UUID(int=7),
 }
 
 

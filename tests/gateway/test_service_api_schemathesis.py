@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from django.conf import settings
+from django.utils import timezone
 
 from accounts.models import Agent, User
 from accounts.roles import Role
@@ -25,7 +27,8 @@ from audit.models import Export
 from calls.record.states import State
 from gateway.rest.v1.entry_filters import UTC
 from gateway.rest.v1.views import RATE
-from notifications.models import Webhook
+from notifications import schedules
+from notifications.models import OnCallOverride, OnCallSchedule, Webhook
 from policies.models import Limit, Rule
 from registry.models import Toolset
 from tests.clients import environment_of
@@ -67,6 +70,11 @@ def names(ada: User) -> dict[str, dict[str, Any]]:
     plan = planning.make_plan("version: 1\nrules: [{name: all, effect: allow}]\n", by=ada)
     scenery.person("eve", Role.APPROVER)
     hook = Webhook.objects.create(name="pager", url="https://10.1.1.1/x", sealed_secret=b"")
+    schedule = OnCallSchedule(name="nights", handover_at=time(9), starts_on=date(2026, 3, 2))
+    schedules.save(schedule, [ada], by=ada)
+    override = OnCallOverride(schedule=schedule, person=ada)
+    override.begins_at, override.ends_at = timezone.now(), timezone.now() + timedelta(hours=1)
+    schedules.add_override(override, by=ada)
     export = begin(Filters.read({}, UTC), Export.Format.JSONL, by=ada.actor, person_id=ada.pk)
     return {
         "servers": {"slug": "mailer"},
@@ -81,6 +89,8 @@ def names(ada: User) -> dict[str, dict[str, Any]]:
         "exports": {"id": export.pk},
         "users": {"user": "eve"},
         "webhooks": {"webhook": str(hook.pk)},
+        "on-call-schedules": {"schedule": str(schedule.pk), "override": str(override.pk)},
+        "failed-messages": {},
         "emergency-stops": {},
         "standing-approvals": {},
     }

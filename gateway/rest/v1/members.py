@@ -3,11 +3,19 @@ would also read numbers from texts, and truth from numbers."""
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from typing import Any
 
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from core.english import gettext as _
+
+_RFC_3339 = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
 
 
 class Members(serializers.Serializer[Any]):
@@ -61,16 +69,40 @@ class Flag(serializers.BooleanField):
         return data
 
 
-class Amount(serializers.RegexField):
-    """A decimal number as a text, so that none of its digits is lost."""
-
-    def __init__(self, **named: Any) -> None:
-        super().__init__(r"^[0-9]{1,14}(\.[0-9]{1,6})?\Z", **named)
+class PatternText(serializers.RegexField):
+    def __init__(self, regex: str, **named: Any) -> None:
+        super().__init__(regex, trim_whitespace=False, **named)
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
+
+
+class Amount(PatternText):
+    """A decimal number as a text, so that none of its digits is lost."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(r"^[0-9]{1,14}(\.[0-9]{1,6})?\Z", **named)
+
+
+@extend_schema_field(OpenApiTypes.DATETIME)
+class Moment(serializers.Field[datetime, Any, str, Any]):
+    """A time with its offset. Source: RFC 3339."""
+
+    default_error_messages = {"invalid": _("It must be an RFC 3339 time with its offset.")}
+
+    def to_internal_value(self, data: Any) -> datetime:
+        if not isinstance(data, str) or not _RFC_3339.fullmatch(data):
+            self.fail("invalid")
+        try:
+            return datetime.fromisoformat(data.upper())
+        except ValueError:
+            # No such day or hour.
+            self.fail("invalid")
+
+    def to_representation(self, value: datetime) -> str:
+        return value.isoformat()
 
 
 class NameList(serializers.ListField):

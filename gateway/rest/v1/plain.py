@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.urls import reverse
+from django.utils import timezone
 
-from accounts.models import Agent, AgentToken
+from accounts.models import Agent, AgentToken, User
 from approvals.models import Approval, Grant
 from audit.models import Entry, Export
 from audit.services import without_received
@@ -15,7 +16,9 @@ from calls.views.range_figures import OUTCOMES, OutcomeCounts, RangeFigures, Tim
 from calls.views.usage_figures import Usage
 from core.english import english
 from gateway.submit import messages
-from notifications.models import Delivery, Webhook
+from notifications.models import CHANNELS, Delivery, OnCallOverride, OnCallSchedule, Webhook
+from notifications.on_call import person_on_call
+from notifications.policy_section import DAY_NAMES
 from policies.as_code.rows import plain_limit, plain_rule
 from policies.models import Limit, Rule
 from registry.models import Definition, Discovery, Publication, Server, Tool, Toolset
@@ -329,6 +332,49 @@ def delivery(row: Delivery) -> dict[str, Any]:
         "created_at": row.created_at,
         "ended_at": row.ended_at,
         "error": row.error,
+    }
+
+
+def failed_receiver(one: dict[str, Any]) -> dict[str, Any]:
+    is_channel = one["receiver"] in CHANNELS
+    return {
+        "channel": one["receiver"] if is_channel else Delivery.Channel.WEBHOOK.value,
+        "webhook": None if is_channel else one["receiver"],
+        "count": one["n"],
+    }
+
+
+def schedule(row: OnCallSchedule) -> dict[str, Any]:
+    """`calendar_url`: its host and its last characters."""
+    calendar = getattr(row, "calendar", None)
+    person = User.objects.filter(pk=person_on_call(row, timezone.now()) or 0).first()
+    return {
+        "id": row.pk,
+        "name": row.name,
+        "time_zone": row.time_zone,
+        **_rotation(row, is_taken=not calendar),
+        "calendar_url": calendar.url if calendar else None,
+        "calendar_read_at": calendar.read_at if calendar else None,
+        "calendar_error": calendar.error if calendar else "",
+        "on_call": person.username if person else None,
+    }
+
+
+def _rotation(row: OnCallSchedule, *, is_taken: bool) -> dict[str, Any]:
+    return {
+        "handover_day": DAY_NAMES[row.handover_weekday] if is_taken else None,
+        "handover_at": f"{row.handover_at:%H:%M}" if is_taken else None,
+        "starts_on": row.starts_on.isoformat() if is_taken else None,
+        "people": [one.person.username for one in row.members.all()],
+    }
+
+
+def override(row: OnCallOverride) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "person": row.person.username,
+        "begins_at": row.begins_at,
+        "ends_at": row.ends_at,
     }
 
 

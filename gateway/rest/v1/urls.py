@@ -9,6 +9,8 @@ from gateway.rest.v1 import (
     api_servers,
     calls,
     exports,
+    failed_messages,
+    on_call,
     policies,
     policy_files,
     review,
@@ -26,6 +28,7 @@ from gateway.rest.v1 import (
 TOKEN = "agents/<slug:name>/tokens/<str:public_id>"  # noqa: S105 an address
 WEBHOOK = "webhooks/<uuid:webhook>"
 DELIVERY = f"{WEBHOOK}/deliveries/<uuid:delivery>/repeat"
+SCHEDULE = "on-call-schedules/<uuid:schedule>"
 OVERRIDE = "toolsets/<slug:slug>/tools/<tool:tool>/override"
 ROUTES = (
     ("me", calls.Me, "me"),
@@ -95,6 +98,12 @@ ROUTES = (
     (f"{WEBHOOK}/deliveries", webhooks.WebhookDeliveries, "webhook_deliveries"),
     (f"{WEBHOOK}/deliveries/repeat", webhooks.RepeatDeliveries, "repeat_deliveries"),
     (DELIVERY, webhooks.RepeatDelivery, "repeat_delivery"),
+    ("failed-messages", failed_messages.FailedMessages, "failed_messages"),
+    ("failed-messages/repeat", failed_messages.RepeatMessages, "repeat_messages"),
+    ("on-call-schedules", on_call.OnCallSchedules, "schedule_list"),
+    (SCHEDULE, on_call.OneOnCallSchedule, "schedule_detail"),
+    (f"{SCHEDULE}/overrides", on_call.OnCallOverrides, "override_list"),
+    (f"{SCHEDULE}/overrides/<uuid:override>", on_call.OneOnCallOverride, "override_detail"),
     ("entries", calls.Entries, "entries"),
     ("exports", exports.Exports, "exports"),
     ("exports/<int:pk>", exports.OneExport, "export_detail"),
