@@ -27,7 +27,7 @@ TODAY, PICTURE, DAY = "notes://today", "notes://picture", "notes://day/1"
 
 async def until_watched(library: Library, *expected: str) -> None:
     async def watched() -> bool:
-        return library.subscribed == [list(expected)]
+        return library.subscribed == ([list(expected)] if expected else [])
 
     await until(watched)
 
@@ -84,6 +84,24 @@ async def test_an_earlier_client_hears_beside_its_session(
         library.update(PICTURE)
         library.update(TODAY)
         assert (await following(heard))["params"] == {"uri": TODAY}
+
+
+@pytest.mark.long
+async def test_an_earlier_client_subscribes_at_another_process_than_it_listens(
+    play: Play, own_stack: Stack, library: Library
+) -> None:
+    assert own_stack.agents
+    agent = play(LEGACY[0])
+    await agent.begin()
+    elsewhere = play(LEGACY[0], at_stack=own_stack, session=agent.session)
+    async with AsyncExitStack() as on:
+        heard = await get_stream(elsewhere, on)
+        assert (await subscribe(agent, TODAY))["result"] == {}
+        await until_watched(library, TODAY)
+        library.update(TODAY)
+        assert (await following(heard))["params"] == {"uri": TODAY}
+        await subscribe(agent, TODAY, "resources/unsubscribe")
+        await until_watched(library)
 
 
 @pytest.mark.long
