@@ -20,6 +20,7 @@ import psycopg
 import pytest
 
 from config.embedded.valkey import free_port
+from tests.config.crossing import cancellations_arrive, listeners_hear, streams_go_on
 from tests.config.test_proxies import AGENTS, CONSOLE, PROGRAMS, balanced
 from tests.database import python
 from tests.faults.clients import BROKEN, Member
@@ -88,6 +89,7 @@ class Site:
         """As another machine does it."""
         await asyncio.to_thread(python, "-c", program, env=self.env)
 
+    @property
     def received(self) -> Counter[str]:
         lines = self.paper.read_text().splitlines()
         return Counter(json.loads(line)["nonce"] for line in lines)
@@ -168,6 +170,10 @@ async def test_what_begins_on_one_host_goes_on_at_another(
         await sessions_go_on(here)
         await a_task_is_approved_and_polled(here)
         await a_stop_reaches_both(here)
+        await listeners_hear(here)
+        await cancellations_arrive(here)
+        await streams_go_on(here, here.stacks[1].agents.kill)
+        await asyncio.to_thread(here.stacks[1].agents.start)
         await one_endpoint_is_lost(here)
         await one_console_is_lost(here)
         await a_revoked_token_opens_neither(here)
@@ -222,7 +228,7 @@ async def one_endpoint_is_lost(here: Site) -> None:
     await asyncio.gather(*asked)
     states = here.recorded()
     assert {states[nonce] for nonce in answered} == {"succeeded"}
-    assert max(here.received().values()) == 1
+    assert max(here.received.values()) == 1
     replies = [await here.call(agent) for _ in range(ROUNDS)]
     assert {reply.status for reply in replies} == {200}
     here.stacks[0].agents.start()
@@ -246,7 +252,7 @@ async def one_console_is_lost(here: Site) -> None:
     assert approved <= here.ids(APPROVED)
     await asyncio.gather(*(here.approve(one) for one in set(calls) - here.ids(APPROVED)))
     await until(lambda: here.ids(SUCCEEDED) >= set(calls))
-    assert max(here.received().values()) == 1
+    assert max(here.received.values()) == 1
     here.stacks[0].web.start()
 
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import aiohttp
 import psutil
 import pytest
 from django.core.management.base import CommandError
 
+from benchmarks.rolling import run
 from config.embedded.service import CannotStart
 from config.installation import Plan, connections_for, require_probes
 from config.management.commands.up import AGENTS_MAX, Command
 from config.probes import AGENTS_PLACE
+from tests.config.crossing import cancellations_arrive, listeners_hear, streams_go_on
 from tests.config.test_probes import answer, ports_in_a_row
 from tests.faults.clients import BROKEN
-from tests.faults.test_restore import Scene, scene, until
+from tests.faults.test_restore import Scene, beside, scene, until
 from tests.gateway.agent import Agent
 
 TOKEN = "figures"
@@ -42,6 +46,8 @@ class Site:
     def __init__(self, here: Scene, first_port: int) -> None:
         self.here, self.ports = here, [first_port + AGENTS_PLACE + n for n in range(2)]
         self.url = f"http://127.0.0.1:{here.up.agent_port}/mcp/desk"
+        # Each request has a connection of its own, which either endpoint takes.
+        self.http = aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True))
 
     def process(self, number: int) -> psutil.Process:
         words = ["--number", str(number)]
@@ -58,6 +64,21 @@ class Site:
         found = (line for line in text.splitlines() if line.startswith(wanted))
         return sum(float(line.split()[-1]) for line in found)
 
+    def agent(self, revision: str = "2026-07-28", **capabilities: Any) -> Agent:
+        return Agent(self.http, self.url, self.here.token, revision, capabilities)
+
+    async def approve(self, call_id: str) -> None:
+        await self.here.approve(call_id)
+
+    async def elsewhere(self, program: str) -> None:
+        known = beside(self.here.up.data) | {"DJANGO_SETTINGS_MODULE": "config.settings"}
+        code, said = await run("-c", program, env=known)
+        assert code == 0, said
+
+    @property
+    def received(self) -> Counter[str]:
+        return self.here.received
+
     async def agents(self, number: int, revision: str = "2026-07-28") -> list[Agent]:
         """So many clients, each with connections of its own."""
         https = [aiohttp.ClientSession() for _ in range(number)]
@@ -69,14 +90,21 @@ class Site:
 async def test_two_endpoints_share_a_port_and_each_goes_on_for_the_other(folder: Path) -> None:
     first = ports_in_a_row(5)
     env = {"COUNTERSIGN_METRICS_TOKEN": TOKEN, "COUNTERSIGN_PROBES": f"127.0.0.1:{first}"}
+    env["COUNTERSIGN_AGENT_LIMIT"] = "32"
     async with scene(folder, "--agents", "2", **env) as here:
         site = Site(here, first)
-        await until(lambda: [answer(port, "/readyz")[0] for port in site.ports] == [200, 200])
-        await both_take_calls_of_one_session(site)
-        # At the common port another process would answer each time.
-        assert answer(here.up.agent_port, "/metrics", Authorization=f"Bearer {TOKEN}")[0] == 404
-        await one_is_killed_and_the_other_goes_on(site)
-        await each_makes_way_for_another(site)
+        async with site.http:
+            await until(lambda: [answer(port, "/readyz")[0] for port in site.ports] == [200, 200])
+            await both_take_calls_of_one_session(site)
+            # At the common port another process would answer each time.
+            at_both = answer(here.up.agent_port, "/metrics", Authorization=f"Bearer {TOKEN}")
+            assert at_both[0] == 404
+            await listeners_hear(site)
+            await cancellations_arrive(site)
+            await streams_go_on(site, lambda: site.process(1).kill())
+            await until(lambda: answer(site.ports[0], "/readyz")[0] == 200)
+            await one_is_killed_and_the_other_goes_on(site)
+            await each_makes_way_for_another(site)
         assert max(here.received.values()) == 1
 
 
