@@ -271,6 +271,10 @@ class House:
         await asyncio.gather(*map(self._start, (self.web, self.gateway, *self.workers)))
         await self._start(self.sealer)
 
+    async def count_moves(self) -> None:
+        """As a worker does once a minute, all the time."""
+        await self._start(self._python("tally", ["tests.faults.tallying"], _alive))
+
     async def _start(self, child: Child) -> None:
         self.children[child.name] = child
         await child.start()
@@ -286,6 +290,7 @@ class House:
             "COUNTERSIGN_AGENT_URL": self.agents_url,
             "COUNTERSIGN_AGENT_QUEUE": "2000",
             "COUNTERSIGN_STOP_WITHIN_S": "5",
+            "COUNTERSIGN_METRICS_TOKEN": secrets.token_hex(16),
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "PYTHONUNBUFFERED": "1",
             **self.extra,

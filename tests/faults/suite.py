@@ -17,6 +17,7 @@ import psycopg
 
 from tests.faults import truth
 from tests.faults.clients import Crowd, Member, long_errands
+from tests.faults.counters import miscounted
 from tests.faults.house import House, WiredHouse
 from tests.faults.nemesis import Deed, Nemesis
 from tests.faults.paper import Paper
@@ -57,6 +58,7 @@ async def run(plan: Plan, *, home: Path | None = None) -> Report:
     async with WiredHouse(
         home, broken=plan.broken, COUNTERSIGN_LEASE_S=f"{plan.lease_s:g}"
     ) as house:
+        await house.count_moves()
         report = await _run(house, plan)
     if not report.violations:
         shutil.rmtree(home, ignore_errors=True)
@@ -91,7 +93,7 @@ async def _run(house: House, plan: Plan) -> Report:
         dealt = "every case" if crowd.pack.through else f"{crowd.pack.done} cases"
         report.notes.append(f"{dealt} of misbehaviour, of {crowd.pack.size}, was asked for")
     report.seconds = time.monotonic() - began
-    wrong = await _verified(house, plan, report)
+    wrong = await _verified(house, plan, report) + await miscounted(house)
     _judge(house, plan, report, wrong)
     return report
 
