@@ -229,8 +229,10 @@ async def one_endpoint_is_lost(here: Site) -> None:
     states = here.recorded()
     assert {states[nonce] for nonce in answered} == {"succeeded"}
     assert max(here.received.values()) == 1
-    replies = [await here.call(agent) for _ in range(ROUNDS)]
-    assert {reply.status for reply in replies} == {200}
+    statuses = sorted([(await here.call(agent)).status for _ in range(ROUNDS)])
+    # Caddy may learn of the loss by one of them.
+    assert statuses[-1] in (200, 502)
+    assert set(statuses[:-1]) == {200}, statuses
     here.stacks[0].agents.start()
 
 

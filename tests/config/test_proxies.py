@@ -124,6 +124,10 @@ class Site:
         async with self.http.get(self.url(name, "/name"), headers=claimed) as response:
             return f"{response.status} {await response.text()}"
 
+    async def post(self, name: str) -> int:
+        async with self.http.post(self.url(name, "/mcp"), data=b"{}") as response:
+            return response.status
+
 
 class Local(aiohttp.abc.AbstractResolver):
     """Both names are of this machine."""
@@ -282,8 +286,12 @@ async def test_a_balancer_passes_on_what_countersign_needs(program: str, tmp_pat
         except aiohttp.ClientError:
             pass
         assert sum(host.posts for host in here.hosts[AGENTS]) == 1
-        # One that is gone is passed over.
+        # One that is gone is passed over, and the other one is not taken for gone.
         await here.hosts[CONSOLE][0].stop()
+        posted = sorted([await here.post(CONSOLE) for _ in range(20)])
+        # Caddy learns of it by a request with a body, which it answers so.
+        assert posted[-1] == 200 or (program, posted[-1]) == ("caddy", 502)
+        assert set(posted[:-1]) == {200}
         assert {await here.get(CONSOLE) for _ in range(20)} == {f"200 {CONSOLE} 2 https"}
 
 
