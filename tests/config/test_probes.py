@@ -20,13 +20,14 @@ from audit.models import Checkpoint
 from audit.services import SYSTEM, record
 from config import children
 from config.embedded.service import wait_until
-from config.embedded.valkey import free_port
+from config.embedded.valkey import Valkey, free_port
 from config.ports import parse_address
 from config.probes import PLACES
 from tests.config.test_compose import OURS
 from tests.database import Databases
 from tests.faults.proxy import DatabaseWire
 from tests.processes import HOST, ROOT, Running, Stack
+from tests.services import running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOKEN = "scrape-" + "x" * 20
@@ -185,6 +186,22 @@ def test_the_next_process_takes_over_the_port(house: House, tmp_path: Path) -> N
 def listeners(port: int) -> int:
     found = psutil.net_connections("tcp")
     return sum(one.status == psutil.CONN_LISTEN and one.laddr[1:] == (port,) for one in found)
+
+
+@pytest.mark.long
+def test_beat_is_not_ready_while_the_broker_takes_no_task(own_stack: Stack, tmp_path: Path) -> None:
+    valkey, port = Valkey(tmp_path), three_ports() + PLACES["beat"]
+    with running(valkey, tmp_path / "valkey.log") as broker:
+        own_stack.env |= valkey.urls()
+        own_stack.env["COUNTERSIGN_PROBES"] = f"{HOST}:{port - PLACES['beat']}"
+        assert own_stack.beat
+        assert wait_until(lambda: answer(port, "/readyz")[0] == 200, seconds=15)
+
+        broker.kill()
+
+        stands = (503, '{"status":"the clock stands"}')
+        assert wait_until(lambda: answer(port, "/readyz") == stands, seconds=60)
+        assert answer(port, "/livez")[0] == 200
 
 
 @pytest.mark.long

@@ -76,7 +76,8 @@ class Rabbit:
             raise AssertionError(self._log.read_text()[-4000:])
 
     def kill(self) -> None:
-        self._signal(signal.SIGKILL)
+        if self.process.poll() is None:
+            self._signal(signal.SIGKILL)
         self.process.wait()
 
     def hang(self) -> None:
