@@ -5,9 +5,9 @@ None of them publishes anything: what is new or changed waits for the ordinary r
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,6 +28,7 @@ from registry.openapi.document import (
     MAX_BYTES,
     ApiDescription,
     DocumentRefused,
+    Fetch,
     base_urls,
     canonical,
     read,
@@ -43,6 +44,8 @@ from registry.upstream import ServerListing
 
 # A large document takes its server a while.
 LIMITS = WebLimits(connect_s=5, idle_s=20, total_s=60, max_bytes=MAX_BYTES)
+# For all documents that one refers to: whoever answers slowly answers for each of them.
+TOGETHER_S = 120
 # The tools of one server.
 MAX_CHOSEN = 5_000
 
@@ -64,11 +67,13 @@ class DocumentDifference:
     removed: list[str]
 
 
-def fetch_document(url: str, networks: Sequence[str] | None = None) -> bytes:
+def fetch_document(
+    url: str, networks: Sequence[str] | None = None, limits: WebLimits = LIMITS
+) -> bytes:
     """`networks`: None for those of the installation. Raises DocumentRefused."""
     accept = {"Accept": "application/json, application/yaml"}
     try:
-        reply = fetch("GET", url, accept, networks=networks, limits=LIMITS)
+        reply = fetch("GET", url, accept, networks=networks, limits=limits)
     except RequestFailed as error:
         raise DocumentRefused(str(error)) from error
     if reply.status != 200:
@@ -82,8 +87,23 @@ def read_input(given: DocumentInput) -> ApiDescription:
     text = as_json(given.text) if not given.url else fetch_document(given.url)
     description = read(text, source=given.url)
     if given.external_references:
-        description = with_others(description, partial(fetch_document, networks=_reach(given.url)))
+        description = with_others(description, _fetching(_reach(given.url)))
     return description
+
+
+def _fetching(networks: Sequence[str] | None) -> Fetch:
+    """Fetches documents that another refers to, for TOGETHER_S in all."""
+    until = time.monotonic() + TOGETHER_S
+
+    def fetch_in_time(url: str) -> bytes:
+        left = until - time.monotonic()
+        if left <= 0:
+            said = _("The documents that it refers to take longer than %d s.")
+            raise DocumentRefused(said % TOGETHER_S)
+        limits = replace(LIMITS, total_s=min(LIMITS.total_s, left))
+        return fetch_document(url, networks, limits)
+
+    return fetch_in_time
 
 
 def _reach(source: str) -> Sequence[str] | None:

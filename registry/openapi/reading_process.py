@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,9 @@ from registry.openapi.operations import ApiOperation, list_operations
 # @octokit/openapi, the largest known (13 MB, 1,223 operations), takes 8 s and 100 MiB.
 CPU_S, WALL_S = 60, 180
 MEMORY_BYTES = 2 * 1024**3
+# Short references repeat what they refer to, for each operation: what is read of a document is
+# larger than it. Of @octokit/openapi it is 8 MB.
+MAX_ANSWER = 64 * 1024**2
 _ROOT = Path(__file__).parents[2]
 # Several documents at once would take all processors.
 _one_at_a_time = threading.Lock()
@@ -52,7 +55,8 @@ def read_operations(
     effects: Mapping[str, str],
     only: Collection[str] | None = None,
 ) -> list[ApiOperation]:
-    """The operations that list_operations() finds. Raises DocumentRefused."""
+    """The operations that list_operations() finds; all of them without their tools, those in
+    `only` with them. Raises DocumentRefused."""
     order = {
         "description": [description.body, description.source, dict(description.others)],
         "slug": slug,
@@ -102,16 +106,36 @@ def main(cpu_s: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     kind, _space, rest = sys.stdin.buffer.read().partition(b" ")
     try:
-        made = b"done " + (orjson.dumps(parse(rest)) if kind == b"yaml" else _operations_of(rest))
+        made = _json_of(rest) if kind == b"yaml" else _operations_of(rest)
+        made = b"done " + made
     except DocumentRefused as error:
         made = b"refused " + str(error).encode()
     sys.stdout.buffer.write(made)
 
 
+def _json_of(text: bytes) -> bytes:
+    """Raises DocumentRefused, also where its anchors repeat a short text."""
+    made = orjson.dumps(parse(text))
+    check_length(made)
+    return made
+
+
 def _operations_of(order: bytes) -> bytes:
     given: dict[str, Any] = orjson.loads(order)
     description = ApiDescription(*given.pop("description"))
-    return orjson.dumps([asdict(one) for one in list_operations(description, **given)])
+    found: list[bytes] = []
+    size = 0
+    for one in list_operations(description, **given):
+        shown = one if given["only"] is not None else replace(one, tool=None)
+        found.append(orjson.dumps(asdict(shown)))
+        size += len(found[-1])
+        if size > MAX_ANSWER:
+            said = _(
+                "With what its references repeat, its operations are larger than %d MiB. "
+                "Leave out operations."
+            )
+            raise DocumentRefused(said % (MAX_ANSWER // 1024**2))
+    return b"[%b]" % b",".join(found)
 
 
 if __name__ == "__main__":

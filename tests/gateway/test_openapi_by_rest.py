@@ -8,7 +8,8 @@ import pytest
 from accounts.models import User
 from accounts.roles import Role
 from registry.models import Server
-from registry.openapi import reading_process
+from registry.openapi import importing, reading_process
+from registry.openapi.document import DocumentRefused, read
 from tests.console import scenery
 from tests.gateway.api_calls import document
 from tests.gateway.service_api import Program, program
@@ -29,9 +30,12 @@ def robot(ada: User) -> Program:
     return program("robot", ada)
 
 
+def json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
 def body(**more: Any) -> dict[str, Any]:
-    text = orjson.dumps(document()).decode()
-    return {"name": "stable", "document": text, "url": URL, **more}
+    return {"name": "stable", "document": json(document()), "url": URL, **more}
 
 
 @pytest.mark.long
@@ -159,3 +163,57 @@ def test_a_server_that_is_no_api_has_no_document(robot: Program) -> None:
 
     assert missing.status_code == 404
     assert missing.json()["detail"].startswith("Nothing is at this address")
+
+
+@pytest.mark.long
+def test_references_that_repeat_a_long_text_are_refused(robot: Program) -> None:
+    there = {"get": {"tags": ["x" * 200_000], "responses": {"204": {"description": "Done."}}}}
+    paths = {"/x": there} | {f"/x{n}": {"$ref": "#/paths/~1x"} for n in range(400)}
+
+    answer = robot.ask("POST", "api-servers", body(document=json(document() | {"paths": paths})))
+
+    assert answer.status_code == 400
+    assert "its operations are larger than 64 MiB" in answer.content.decode()
+    assert not Server.objects.exists()
+
+
+@pytest.mark.long
+def test_tools_are_read_once_they_are_offered(ada: User) -> None:
+    """A parameter that each of many operations refers to stays what it is."""
+    parameter = {"name": "q", "in": "query", "schema": {"type": "string", "default": "x" * 50_000}}
+    get = {"parameters": [{"$ref": "#/components/parameters/q"}]}
+    paths = {f"/x{n}": {"get": get} for n in range(2_000)}
+    written = document() | {"paths": paths, "components": {"parameters": {"q": parameter}}}
+    description = read(orjson.dumps(written))
+    known: dict[str, Any] = {"slug": "x", "base": URL, "known": {}, "effects": {}}
+
+    every = reading_process.read_operations(description, **known)
+    few = reading_process.read_operations(description, **known, only=[every[7].key])
+
+    assert all(one.tool is None for one in every)
+    assert few[0].tool is not None
+    with pytest.raises(DocumentRefused, match="larger than 64 MiB"):
+        reading_process.read_operations(description, **known, only=[one.key for one in every])
+
+
+def test_anchors_that_repeat_a_long_text_are_refused_where_they_are_read() -> None:
+    repeated = ", ".join(["*a"] * 40)
+    text = f"openapi: 3.1.0\ninfo: &a {'x' * 1_000_000}\npaths: [{repeated}]\n"
+
+    with pytest.raises(DocumentRefused, match="larger than 24 MiB"):
+        reading_process.as_json(text.encode())
+
+
+def test_other_documents_are_fetched_for_a_time_in_all(
+    robot: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "TOGETHER_S", 0)
+    with HttpApi(document()) as api:
+        reference = {"$ref": f"{api.url}/openapi.json#/paths/~1x"}
+        given = body(document=json(document() | {"paths": {"/x": reference}}))
+
+        answer = robot.ask("POST", "api-servers", {**given, "external_references": True})
+
+    assert answer.status_code == 400
+    assert "take longer than 0 s" in answer.content.decode()
+    assert api.received == []
