@@ -20,9 +20,10 @@ from calls.models import Call
 from calls.record.states import State
 from calls.running.log_book import FIRST
 from core.english import gettext as _
-from gateway.methods import log_messages, pending, stream_resumption
+from gateway.methods import log_messages, pending, sign_in, stream_resumption
 from gateway.methods.explain import explain
 from gateway.methods.named_calls import find_named
+from gateway.process.call_watcher import ConsentRequested, InputRequested
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RequestContext, RpcRequest
 from gateway.protocol.errors import RpcError
@@ -52,22 +53,26 @@ async def await_call(rpc: RpcRequest) -> bytes:
     await log_messages.go_on(rpc, FIRST)
     stream_resumption.follow(rpc, found.call_id)
     rpc.reply.watch_disconnect(wait.on_disconnect(rpc.runtime, found.call_id, None))
-    answer = found.seen.answer or await _waited_for(rpc, found.call_id)
-    if answer is None:
+    seen = found.seen.answer or await _waited_for(rpc, found.call_id)
+    if isinstance(seen, ConsentRequested):
+        return sign_in.ask_while_waiting(rpc, found.call_id, seen)
+    if not isinstance(seen, Answer):
         return await pending.not_yet(rpc, found.call_id)
     await wait.mark_delivered(rpc.runtime, found.call_id)
-    return rpc.answered(answer)
+    return rpc.answered(seen)
 
 
-async def _waited_for(rpc: RpcRequest, call_id: UUID) -> Answer | None:
+async def _waited_for(
+    rpc: RpcRequest, call_id: UUID
+) -> Answer | InputRequested | ConsentRequested | None:
     with rpc.waiting(call_id):
-        return await wait.wait(
-            rpc.runtime,
+        return await rpc.runtime.watch.wait(
             call_id,
             seconds=rpc.learned_hold_s,
             on_step=rpc.on_step,
             for_people=True,
             lines=rpc.lines,
+            until_consent=sign_in.may_open(rpc),
         )
 
 

@@ -13,12 +13,14 @@ import re
 import time
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import orjson
 
 from calls.content.answers import Answer
 from gateway.call_request import owner_for
 from gateway.methods import input_requests
+from gateway.process.call_watcher import ConsentRequested
 from gateway.protocol import replies
 from gateway.protocol.context import RpcRequest
 from gateway.protocol.errors import RpcError
@@ -41,14 +43,25 @@ def ask(rpc: RpcRequest, answer: Answer, *, rounds: int = 0) -> bytes:
     round_ = max(_own_responses(rpc), default=rounds) + 1
     if not (answer.consent_page and _may_ask(rpc)) or is_declined(rpc) or round_ > ROUNDS:
         return rpc.answered(answer)
+    page = ConsentRequested(answer.consent_page, answer.reason)
+    return _page_first(rpc, answer.call_id, page, round_)
+
+
+def ask_while_waiting(rpc: RpcRequest, call_id: UUID, wanted: ConsentRequested) -> bytes:
+    """The reply to a tool that waits for a call whose user has to consent first; the client uses
+    the tool again afterwards. Raises RpcError as `ask`."""
+    return _page_first(rpc, call_id, wanted, 1)
+
+
+def _page_first(rpc: RpcRequest, call_id: UUID, wanted: ConsentRequested, round_: int) -> bytes:
     if not rpc.client.modern:
-        elicited = {"mode": "url", "url": answer.consent_page, "message": answer.reason}
-        data = {"elicitations": [elicited | {"elicitationId": str(answer.call_id)}]}
-        raise RpcError(200, answer.reason, code=PAGE_NEEDED, data=data)
+        elicited = {"mode": "url", "url": wanted.page, "message": wanted.reason}
+        data = {"elicitations": [elicited | {"elicitationId": str(call_id)}]}
+        raise RpcError(200, wanted.reason, code=PAGE_NEEDED, data=data)
     members = {
         "resultType": "input_required",
-        "inputRequests": request_page(answer.consent_page, answer.reason, round_),
-        "_meta": {replies.CALL: str(answer.call_id), replies.WAITING: answer.reason},
+        "inputRequests": request_page(wanted.page, wanted.reason, round_),
+        "_meta": {replies.CALL: str(call_id), replies.WAITING: wanted.reason},
     }
     return rpc.result(orjson.dumps(members))
 
@@ -65,13 +78,18 @@ def is_declined(rpc: RpcRequest) -> bool:
 def asks_consent(rpc: RpcRequest) -> bool:
     """Whether this client is to be told of the page on which a waiting call's user consents; not
     twice in one round."""
-    return rpc.client.opens_urls and rpc.client.modern and not _own_responses(rpc)
+    return rpc.client.modern and may_open(rpc)
 
 
-def request_page(page: str, reason: str, round_: int) -> dict[str, Any]:
+def may_open(rpc: RpcRequest) -> bool:
+    """Whether this client opens pages, and does not come back from one."""
+    return rpc.client.opens_urls and not _own_responses(rpc)
+
+
+def request_page(page: str, reason: str, name: object) -> dict[str, Any]:
     """The input request that has the client open a page."""
     elicited = {"mode": "url", "url": page, "message": reason}
-    return {f"{_KEY}{round_}": {"method": "elicitation/create", "params": elicited}}
+    return {f"{_KEY}{name}": {"method": "elicitation/create", "params": elicited}}
 
 
 async def wait_for_person(rpc: RpcRequest, tool: PublishedTool | None) -> None:

@@ -14,7 +14,7 @@ import orjson
 from calls.content.answers import Answer, CallStatus
 from calls.record.states import State
 from core.errors import RecordUnavailable
-from gateway.methods import input_requests
+from gateway.methods import input_requests, sign_in
 from gateway.methods.named_calls import find_named
 from gateway.protocol import handles, replies
 from gateway.protocol.context import RpcRequest
@@ -64,6 +64,8 @@ async def detailed(rpc: RpcRequest, found: AgentCall) -> dict[str, Any]:
     members = _task(rpc, found, _status(found.seen)) | _ending(rpc, found.seen.answer)
     if found.seen.asked and rpc.client.abilities:
         members |= await _wanted(rpc, found.call_id)
+    elif found.seen.consent_page and rpc.client.opens_urls:
+        members |= _page_first(found)
     return members
 
 
@@ -104,6 +106,14 @@ async def _asked_for(rpc: RpcRequest) -> AgentCall:
 async def _wanted(rpc: RpcRequest, call_id: UUID) -> dict[str, Any]:
     asked = {one.name: one.request for one in await input_requests.of(rpc, call_id)}
     return {"status": "input_required", "inputRequests": asked} if asked else {}
+
+
+def _page_first(found: AgentCall) -> dict[str, Any]:
+    """The page on which the user of an approved call consents; its answer is the consent itself.
+    The request has another name after each attempt."""
+    attempt = int(found.touched_at.timestamp() * 1000)
+    asked = sign_in.request_page(found.seen.consent_page, found.seen.reason, f"task.{attempt}")
+    return {"status": "input_required", "inputRequests": asked}
 
 
 def _task(rpc: RpcRequest, found: AgentCall, status: str) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class _Watched:
         """Tasks have no log of their own."""
 
     def see(self, seen: CallStatus) -> None:
-        now = (seen.state, seen.asked, seen.maybe, seen.answer is None)
+        now = (seen.state, seen.asked, seen.maybe, seen.answer is None, seen.consent_page)
         if now != self._seen:
             self._seen = now
             self._news.add(self)

@@ -4,6 +4,7 @@ of it: a prompt, a task, and a call that people approved."""
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from policies.models import Effect
 from registry import services
 from registry.discovery import discovery
 from registry.models import Server, ServerCredential, Toolset
-from tests.gateway.agent import LEGACY, URLS, Agent, Reply
+from tests.gateway.agent import LEGACY, TASKS, URLS, Agent, Reply
 from tests.gateway.conftest import AddRule, Play, decide, the_call, until
 from tests.processes import Stack
 from tests.signing_in import connect, set_up
@@ -255,3 +256,97 @@ async def _approved(agent: Agent, by: User, arguments: dict[str, str], **more: A
     waiting = await agent.call("acme.echo", arguments, **more)
     await decide(by)
     return await agent.call("acme.echo", arguments, requestState=waiting.result["requestState"])
+
+
+@pytest.mark.long
+async def test_who_awaits_an_approved_call_is_asked_to_open_the_page(
+    play: Play, acme: GuardedLibrary, stack: Stack, rule: AddRule, alice: User
+) -> None:
+    assert stack.worker
+    await rule(Effect.ASK, "echo")
+    agent = play(capabilities=URLS)
+    waiting = await agent.call("acme.echo", {"text": "x"})
+    await decide(alice)
+    named = {"call_id": waiting.call_id}
+
+    first = await agent.call("countersign_await_call", named)
+    without = await play().call("countersign_await_call", named)
+    key = await sync_to_async(allow_more)(first)
+    more = {"inputResponses": {key: {"action": "accept"}}}
+    again = await agent.call("countersign_await_call", named, **more)
+
+    assert first.result["resultType"] == "input_required"
+    assert first.call_id == waiting.call_id
+    # One that opens no pages reads where its user has to go.
+    assert "bob has to allow it at" in without.text
+    assert again.text == "x"
+    assert acme.callers == [("bob", "echo")]
+
+
+@pytest.mark.long
+async def test_who_declines_while_awaiting_reads_where_to_go(
+    play: Play, acme: GuardedLibrary, stack: Stack, rule: AddRule, alice: User
+) -> None:
+    assert stack.worker
+    await rule(Effect.ASK, "echo")
+    agent = play(capabilities=URLS)
+    waiting = await agent.call("acme.echo", {"text": "x"})
+    await decide(alice)
+    named = {"call_id": waiting.call_id}
+    (key,) = (await agent.call("countersign_await_call", named)).result["inputRequests"]
+
+    more = {"inputResponses": {key: {"action": "decline"}}}
+    reply = await agent.call("countersign_await_call", named, **more)
+
+    assert "bob has to allow it at" in reply.text
+    assert ((await the_call()).state, acme.callers) == (State.QUEUED, [])
+
+
+@pytest.mark.long
+async def test_a_client_of_2025_11_25_that_awaits_gets_the_page_as_error(
+    play: Play, acme: GuardedLibrary, stack: Stack, rule: AddRule, alice: User
+) -> None:
+    assert stack.worker
+    await rule(Effect.ASK, "echo")
+    agent = play(LEGACY[0], capabilities=URLS)
+    asked = asyncio.create_task(agent.call("acme.echo", {"text": "x"}))
+    await decide(alice)
+    call_id = str((await the_call()).pk)
+    asked.cancel()
+
+    reply = await agent.call("countersign_await_call", {"call_id": call_id})
+
+    assert reply.error["code"] == PAGE_NEEDED
+    assert "/connections/acme/" in reply.error["data"]["elicitations"][0]["url"]
+
+
+@pytest.mark.long
+async def test_a_task_of_an_approved_call_asks_for_the_page_and_goes_on(
+    play: Play, acme: GuardedLibrary, stack: Stack, rule: AddRule, alice: User
+) -> None:
+    assert stack.worker
+    await rule(Effect.ASK, "echo")
+    agent = play(capabilities={**TASKS, **URLS})
+    made = (await agent.call("acme.echo", {"text": "x"})).result
+    task = {"taskId": made["taskId"]}
+    await decide(alice)
+
+    async def status(name: str, by: Agent = agent) -> bool:
+        return bool((await by.ask("tasks/get", task)).result["status"] == name)
+
+    await until(partial(status, "input_required"))
+    asking = await agent.ask("tasks/get", task)
+    # Whose client opens no pages is told in words.
+    plain = (await play(capabilities=TASKS).ask("tasks/get", task)).result
+    assert plain["status"] == "working"
+    assert "bob has to allow it at" in plain["statusMessage"]
+
+    key = await sync_to_async(allow_more)(asking)
+    responses = {key: {"action": "accept"}}
+    acknowledged = await agent.ask("tasks/update", {**task, "inputResponses": responses})
+    await until(partial(status, "completed"))
+    ended = (await agent.ask("tasks/get", task)).result
+
+    assert acknowledged.status == 200
+    assert ended["result"]["content"][0]["text"] == "x"
+    assert acme.callers == [("bob", "echo")]
