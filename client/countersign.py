@@ -1033,6 +1033,43 @@ class ServerBody(TypedDict):
     title: NotRequired[str]
 
 
+class SignIn(TypedDict):
+    mode: Literal[
+        "",
+        "oauth",
+        "oauth-person",
+        "key-person",
+        "oauth-team",
+        "key-team",
+        "oauth-agent",
+        "key-agent",
+    ]
+    client_id: str
+    registration: Literal["", "given", "document", "dynamic"]
+    has_client_secret: bool
+    issuer: str
+    scopes: list[str]
+    header: str
+    redirect_uri: str
+
+
+class SignInBody(TypedDict):
+    mode: Literal[
+        "",
+        "oauth",
+        "oauth-person",
+        "key-person",
+        "oauth-team",
+        "key-team",
+        "oauth-agent",
+        "key-agent",
+    ]
+    client_id: NotRequired[str]
+    client_secret: NotRequired[str]
+    scopes: NotRequired[list[str]]
+    header: NotRequired[str]
+
+
 class Signature(TypedDict):
     identity: str
     issuer: str
@@ -1722,6 +1759,14 @@ class Countersign(Transport):
         published."""
         found: Reviews = self.send("GET", f"/api/v1/servers/{_place(slug)}/reviews").json()
         return found
+
+    def get_sign_in_of_server(self, slug: str) -> Versioned[SignIn]:
+        reply = self.send("GET", f"/api/v1/servers/{_place(slug)}/sign-in")
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
+
+    def set_sign_in_of_server(self, slug: str, body: SignInBody, *, etag: str) -> Versioned[SignIn]:
+        reply = self.send("PUT", f"/api/v1/servers/{_place(slug)}/sign-in", body=body, etag=etag)
+        return Versioned(reply.json(), reply.headers.get("ETag", ""))
 
     def set_signature_of_server(
         self, slug: str, body: SignatureBody, *, etag: str

@@ -86,6 +86,48 @@ def set_sign_in(
     record("server.sign_in_set", actor=acting(by), server=server.slug, sign_in=mode or "none")
 
 
+def change_sign_in(
+    server: Server,
+    mode: str,
+    *,
+    by: By,
+    header: str = "",
+    client_id: str = "",
+    client_secret: str = "",
+    scopes: str = "",
+) -> bool:
+    """Calls set_sign_in where the setting differs; otherwise deletes nothing and returns False, for
+    programs that repeat their setting. A given secret always differs."""
+    wanted = _settings(mode, header, client_id, authorization_server.scopes_in(scopes))
+    if not client_secret and wanted == _settings_of(server):
+        return False
+    set_sign_in(
+        server,
+        mode,
+        by=by,
+        header=header,
+        client_id=client_id,
+        client_secret=client_secret,
+        scopes=scopes,
+    )
+    return True
+
+
+def _settings(mode: str, header: str, client_id: str, scopes: list[str]) -> tuple[object, ...]:
+    if not mode:
+        return ("",)
+    takes_keys = mode.startswith("key-")
+    return (mode, header if takes_keys else "", "" if takes_keys else client_id, scopes)
+
+
+def _settings_of(server: Server) -> tuple[object, ...]:
+    client = ServerClient.objects.filter(server=server).first() or ServerClient(server=server)
+    given = client.registration == ServerClient.Registration.GIVEN
+    return _settings(
+        server.sign_in, client.header, client.client_id if given else "", client.scopes
+    )
+
+
 def prepared(server: Server) -> ServerClient:
     """The client with what its authorization server says now, registered there if it was not.
 

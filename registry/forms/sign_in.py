@@ -66,6 +66,12 @@ class ServerSignInForm(forms.Form):
             now["scopes"] = " ".join(client.scopes)
         return cls(posted, initial=now)
 
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """For clients.set_sign_in; the form must be valid."""
+        given = dict(self.cleaned_data)
+        return {"mode": given.pop("sign_in"), **given}
+
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         mode = given.get("sign_in", "")

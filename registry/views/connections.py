@@ -174,15 +174,7 @@ def _connect_key_of(
 def _set_sign_in(request: ConsoleRequest, server: Server, form: ServerSignInForm) -> bool:
     given = form.cleaned_data
     try:
-        clients.set_sign_in(
-            server,
-            given["sign_in"],
-            by=request.user,
-            header=given["header"],
-            client_id=given["client_id"],
-            client_secret=given["client_secret"],
-            scopes=given["scopes"],
-        )
+        clients.set_sign_in(server, **form.wanted, by=request.user)
     except CountersignError as error:
         form.add_error("header" if given["header"] else "sign_in", str(error))
         return False

@@ -42,6 +42,8 @@ ROWS: dict[tuple[str, str], tuple[str, ...]] = {
     ("server_detail", "PATCH"): ("registry.change_server",),
     ("server_detail", "DELETE"): ("registry.change_server",),
     ("server_connection", "PUT"): ("registry.change_server",),
+    ("server_sign_in", "GET"): ("registry.view_server",),
+    ("server_sign_in", "PUT"): ("registry.change_server",),
     ("vouching", "GET"): ("registry.view_server",),
     ("signature_of_server", "PUT"): ("registry.change_server",),
     ("signature_of_server", "DELETE"): ("registry.change_server",),

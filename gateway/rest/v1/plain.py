@@ -21,7 +21,16 @@ from notifications.on_call import person_on_call
 from notifications.policy_section import DAY_NAMES
 from policies.as_code.rows import plain_limit, plain_rule
 from policies.models import Limit, Rule
-from registry.models import Definition, Discovery, Publication, Server, Tool, Toolset
+from registry.credentials.clients import redirect_uri
+from registry.models import (
+    Definition,
+    Discovery,
+    Publication,
+    Server,
+    ServerClient,
+    Tool,
+    Toolset,
+)
 from registry.publishing.review import Review
 from registry.schemas import differences
 from registry.schemas.differences import DefinitionChange
@@ -44,6 +53,20 @@ def server(row: Server) -> dict[str, Any]:
         "health_since": row.health_since,
         "revision": row.revision,
         "discovered_at": row.discovered_at,
+    }
+
+
+def server_sign_in(row: Server) -> dict[str, Any]:
+    client = ServerClient.objects.filter(server=row).first() or ServerClient(server=row)
+    return {
+        "mode": row.sign_in,
+        "client_id": client.client_id,
+        "registration": client.registration,
+        "has_client_secret": client.sealed_secret is not None,
+        "issuer": client.issuer,
+        "scopes": client.scopes,
+        "header": client.header,
+        "redirect_uri": redirect_uri(row.pk),
     }
 
 
