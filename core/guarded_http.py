@@ -91,6 +91,9 @@ def fetch(
         head = _head(method, URL(url), {**HEADERS, **headers}, len(body))
         work = _fetch(URL(url), head + body, is_answer_needed, _networks(networks), limits)
         return _loop.run(work, timeout=limits.total_s + 5)
+    except AddressRefused as error:
+        # It may be no URL at all.
+        raise RequestFailed(str(error)) from error
     except OSError as error:
         raise RequestFailed(_why(error, URL(url).raw_host or "")) from error
 
@@ -178,8 +181,6 @@ async def _addresses(host: str) -> list[str]:
 
 def _why(error: OSError, host: str) -> str:
     match error:
-        case AddressRefused():
-            return str(error)
         case socket.gaierror():
             return _("The name %s was not found.") % host
         case ssl.SSLCertVerificationError():

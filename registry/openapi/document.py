@@ -29,6 +29,8 @@ MAX_NODES = 3_000_000
 MAX_READ = 400_000
 MAX_OTHERS = 50
 MAX_JUMPS = 20
+# As JSON writes it; a backslash before it is written twice.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _version = re.compile(r"3\.[01]\.\d+").match
 _LEADS_NOWHERE = _("The reference %s leads nowhere.")
 # Gets a document by its URL. Raises DocumentRefused.
@@ -160,13 +162,17 @@ def parse(data: bytes) -> Any:
     """The value of a JSON or YAML text. Raises DocumentRefused."""
     check_length(data)
     try:
-        return orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         if data.lstrip()[:1] in (b"{", b"["):
             said = _("The document is not JSON (line %(line)d, column %(column)d: %(why)s).")
             where = {"line": error.lineno, "column": error.colno}
             raise DocumentRefused(said % (where | {"why": json_words.describe(error)})) from error
-    return _of_yaml(data)
+        return _of_yaml(data)
+    if b"\\u0000" in data and _NUL.search(data):
+        # PostgreSQL has no text with it.
+        raise DocumentRefused(_("A text cannot contain NUL characters."))
+    return value
 
 
 def _of_yaml(data: bytes) -> Any:

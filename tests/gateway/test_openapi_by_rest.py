@@ -93,6 +93,37 @@ def test_mistakes_name_their_member(robot: Program, given: Any, pointer: str) ->
     assert not Server.objects.exists()
 
 
+def test_an_address_that_is_none_is_said_to_be_none(robot: Program) -> None:
+    given = {"name": "stable", "document_url": "https://[x"}
+
+    answer = robot.ask("POST", "api-servers", given)
+
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["pointer"] == "#/document_url"
+
+
+def titled(title: str) -> str:
+    """`title`: as JSON writes it."""
+    text = json(document() | {"info": {"title": "TITLE", "version": "1"}})
+    return text.replace("TITLE", title)
+
+
+@pytest.mark.parametrize("title", [r"a\u0000", r"a\\\u0000"])
+def test_a_document_has_no_nul(robot: Program, title: str) -> None:
+    answer = robot.ask("POST", "api-servers", body(document=titled(title)))
+
+    assert answer.status_code == 400
+    assert "cannot contain NUL" in answer.content.decode()
+    assert not Server.objects.exists()
+
+
+@pytest.mark.parametrize("title", [r"a\\u0000", r"a\\\\u0000"])
+def test_a_pattern_may_name_nul(robot: Program, title: str) -> None:
+    made = robot.post("api-servers", body(document=titled(title)))
+
+    assert made["title"] == title.replace("\\\\", "\\")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("deep", ["[" * 100_000, "{a: " * 100_000, "\n " + "- " * 200_000])
 def test_a_text_that_is_nested_without_end_is_refused_at_once(robot: Program, deep: str) -> None:
