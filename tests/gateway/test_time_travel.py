@@ -2,7 +2,8 @@
 
 The rules of each time come out of the record (time_travel.py). Between them groups, names of
 owners, tags and labels change too.
-`TRAVEL_CALLS=10000 python3 manage.py test tests/gateway/test_time_travel.py` makes so many calls.
+`TRAVEL_CALLS=10000 python3 manage.py test -o faulthandler_timeout=7200
+tests/gateway/test_time_travel.py` makes so many calls, for which ten minutes are not enough.
 """
 
 from __future__ import annotations
