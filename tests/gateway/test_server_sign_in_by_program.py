@@ -30,7 +30,9 @@ def acme(bob: User) -> Server:
 
 @pytest.fixture
 def robot(acme: Server) -> Program:
-    return program("robot", person("ada", Role.ADMINISTRATOR, Role.OPERATOR), "registry.view_server", CHANGE)
+    return program(
+        "robot", person("ada", Role.ADMINISTRATOR, Role.OPERATOR), "registry.view_server", CHANGE
+    )
 
 
 def connected(server: Server, person: User) -> ServerCredential:
