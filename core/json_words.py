@@ -1,10 +1,13 @@
 """The messages of the JSON parsers, which pages show in the reader's language
 (core/messages/localizing.py)."""
 
+import re
 from json import JSONDecodeError
 
 from core.kept_english import gettext as _
 
+# As JSON writes it; a backslash before it is written twice.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _MESSAGES = frozenset(
     (
         # Python's.
@@ -46,3 +49,8 @@ _MESSAGES = frozenset(
 def describe(error: JSONDecodeError) -> str:
     """A clause without a dot."""
     return error.msg if error.msg in _MESSAGES else _("it cannot be parsed")
+
+
+def has_nul(written: bytes) -> bool:
+    """Whether a text of this JSON holds NUL, which PostgreSQL has in none."""
+    return b"\\u0000" in written and _NUL.search(written) is not None

@@ -29,8 +29,6 @@ MAX_NODES = 3_000_000
 MAX_READ = 400_000
 MAX_OTHERS = 50
 MAX_JUMPS = 20
-# As JSON writes it; a backslash before it is written twice.
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _version = re.compile(r"3\.[01]\.\d+").match
 _LEADS_NOWHERE = _("The reference %s leads nowhere.")
 # Gets a document by its URL. Raises DocumentRefused.
@@ -169,8 +167,7 @@ def parse(data: bytes) -> Any:
             where = {"line": error.lineno, "column": error.colno}
             raise DocumentRefused(said % (where | {"why": json_words.describe(error)})) from error
         return _of_yaml(data)
-    if b"\\u0000" in data and _NUL.search(data):
-        # PostgreSQL has no text with it.
+    if json_words.has_nul(data):
         raise DocumentRefused(_("A text cannot contain NUL characters."))
     return value
 

@@ -7,6 +7,7 @@ remote and package that cannot be used here says why.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from hashlib import sha256
@@ -19,6 +20,7 @@ from yarl import URL
 from core import strict_json
 from core.english import gettext as _
 from core.errors import CountersignError
+from core.json_words import has_nul
 from core.strict_json import Ambiguous
 
 Json = dict[str, Any]
@@ -148,6 +150,9 @@ def read(body: Json) -> ServerJson:
     packages = [_read_package(one, at) for one, at in _list_objects(body, "packages", MAX_WAYS)]
     if not remotes and not packages:
         raise ServerJsonRefused(_("It has neither remotes nor packages: it cannot be reached."))
+    # Also in members that nobody reads.
+    if has_nul(json.dumps(body).encode()):
+        raise ServerJsonRefused(_("A text cannot contain NUL characters."))
     return ServerJson(
         name=name,
         title=_read_text(body, "title", most=100),

@@ -132,6 +132,7 @@ def test_a_server_that_was_not_imported_takes_no_signature(robot: Program) -> No
         {"server_json": server_json(), "server_json_text": json.dumps(server_json())},
         {"server_json": server_json()},
         {"server_json": server_json(), "values": VALUES, "remote": 1},
+        {"server_json": server_json(_meta={"a\0": 1}), "values": VALUES},
         {"server_json": server_json(), "package": 0},
         {"server_json": server_json(), "package": 0, "command": "x"},
         {"server_json": server_json(name="nonsense"), "values": VALUES},
