@@ -48,6 +48,11 @@ CALLED = FIELDS | {
     "until": _("Until"),
     "text": _("Arguments contain"),
 }
+SHOWN = {("range", value): label for value, (label, _span) in (RANGES | DAYS).items()} | {
+    ("decision", "allow"): _("Allowed by policy"),
+    ("decision", "ask"): _("Approval required"),
+    ("decision", "deny"): _("Blocked by policy"),
+}
 NAMES = (*FIELDS, "state", *TIMES, "text")
 # How the list shows entries.
 GROUP, ORDER = "group", "order"
@@ -107,13 +112,16 @@ class Filters:
         return self.given.get("text", "")
 
     @property
-    def labelled(self) -> list[tuple[Any, str]]:
-        """Each filter's label, and its value as people read it."""
-        return [(CALLED[name], self._shown(name, value)) for name, value in self.given.items()]
+    def labelled(self) -> list[tuple[str, Any, Any]]:
+        """Each filter's name and label, and its value as people read it."""
+        return [
+            (name, CALLED[name], self._shown(name, value)) for name, value in self.given.items()
+        ]
 
-    def _shown(self, name: str, value: str) -> str:
+    def _shown(self, name: str, value: str) -> Any:
+        """A state stays as it is: its words are of another package."""
         at = moment(value, self.zone) if name in ("since", "until") else None
-        return in_full(at, self.zone) if at else value
+        return in_full(at, self.zone) if at else SHOWN.get((name, value), value)
 
     @property
     def narrow(self) -> bool:

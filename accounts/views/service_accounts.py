@@ -122,7 +122,7 @@ def revoke_token(request: ConsoleRequest, name: str, public_id: str) -> HttpResp
     token = get_object_or_404(shown.tokens, public_id=public_id)
     token.account = shown
     if service_accounts.revoke_token(token, by=request.user, reason=reason_in(request)):
-        messages.success(request, _("%s is revoked: no door opens to it any more.") % token)
+        messages.success(request, _("%s is revoked: it opens nothing any more.") % token)
     else:
         messages.info(request, _("%s was revoked before.") % token)
     return redirect("accounts:service_account", name)

@@ -105,7 +105,7 @@ def revoke(request: ConsoleRequest, pk: int) -> HttpResponse:
     if not standing_approvals.may_revoke(grant, request.user):
         raise PermissionDenied
     if standing_approvals.revoke(grant, by=request.user):
-        messages.success(request, _("Grant %(id)d is revoked.") % {"id": pk})
+        messages.success(request, _("Standing approval %(id)d is revoked.") % {"id": pk})
     else:
         messages.warning(request, _("Grant %(id)d was revoked before.") % {"id": pk})
     return redirect("approvals:grants")
@@ -120,7 +120,9 @@ def revoke_all(request: ConsoleRequest) -> HttpResponse:
     elif not request.user.has_perm("approvals.revoke_grant"):
         raise PermissionDenied
     n = standing_approvals.revoke_all(list(chosen), by=request.user)
-    said = ngettext("%(n)d grant is revoked.", "%(n)d grants are revoked.", n)
+    said = ngettext(
+        "%(n)d standing approval is revoked.", "%(n)d standing approvals are revoked.", n
+    )
     messages.success(request, said % {"n": n})
     return redirect("approvals:grants")
 

@@ -63,7 +63,7 @@ def test_a_service_account_is_made_and_its_token_rotated_and_revoked_by_keyboard
     press(page, "link", f"Revoke {first}")
     page.get_by_label("Reason (optional)").fill("It stood in a log.")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("no door opens to it any more")).to_be_visible()
+    expect(page.get_by_text("it opens nothing any more")).to_be_visible()
 
     page.get_by_label("View calls").press("Space")
     press(page, "button", "Save the permissions")

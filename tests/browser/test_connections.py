@@ -73,6 +73,9 @@ def test_an_operator_sets_the_sign_in_and_a_person_connects_by_the_link(
     phone(page, stack.web_url, chinese)
     page.goto("/connections/")
     picture(page, "connections")
+    page.locator("main summary").press("Enter")
+    fails = said("your agents' calls to this server fail", "智能体对此服务器的调用会失败")
+    expect(page.get_by_text(fails)).to_be_visible()
     assert look(page) == []
     press(page, "button", said("Disconnect", "断开连接"))
     expect(page.get_by_text(said("“acme” is disconnected.", "“acme”已断开连接。"))).to_be_visible()
@@ -105,6 +108,7 @@ def test_a_person_enters_a_key_and_nobody_elses_link_opens(
     page.get_by_label(said("Your key", "您的密钥")).focus()
     page.keyboard.insert_text("a key of bob's")
     page.keyboard.press("Enter")
+    print("DBG2", page.evaluate("document.querySelector('main details').outerHTML"))
     expect(page.get_by_text(said("“acme” is connected.", "“acme”已连接。"))).to_be_visible()
     press(page, "link", said("Replace the key", "更换密钥"))
     page.wait_for_url("**/connections/acme/**")

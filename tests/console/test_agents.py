@@ -188,7 +188,7 @@ def test_a_token_is_revoked_once(client: Client, bob: User, scout: Agent) -> Non
 
     first, second = client.post(revoke, follow=True), client.post(revoke, follow=True)
 
-    assert "no door opens" in first.text
+    assert "opens nothing any more" in first.text
     assert "revoked before" in second.text
     assert look_up(text) is None
     assert Entry.objects.filter(action="token.revoked").count() == 1

@@ -446,3 +446,14 @@ def test_filters_of_time_are_said_as_people_read_them(as_ines: Client, notes: li
         page = as_ines.get(reverse("audit:export")).text
         assert shown in page
         assert "2026-02-03T04" not in page
+
+
+def test_choices_are_said_in_words(as_ines: Client, notes: list[int]) -> None:
+    request(as_ines, state="refused", decision="deny")
+
+    for language, shown in (("en", "Blocked by policy"), ("zh-hans", "被策略拦截")):
+        as_ines.cookies["django_language"] = language
+        page = as_ines.get(reverse("audit:export")).text
+        assert page.count(shown) == 2
+        assert " refused<" not in page
+        assert " deny<" not in page
