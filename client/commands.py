@@ -489,8 +489,10 @@ def list_entries(given: Given, api: Countersign, out: Output) -> None:
 def export_entries(given: Given, api: Countersign, out: Output) -> None:
     filters = dict(pair(one) for one in given.filter)
     body: Any = {"format": given.format, "filters": filters, "background": given.background}
-    if given.background and not given.output:
-        raise CommandFailed("--background needs --output FILE.")
+    if given.background:
+        if not given.output:
+            raise CommandFailed("--background needs --output FILE.")
+        _check_replaceable(Path(given.output))
     made = api.create_export(body)
     if given.background:
         _download(made["id"], Path(given.output), api, out)
@@ -513,7 +515,14 @@ def cancel_export(given: Given, api: Countersign, out: Output) -> None:
 
 
 def download_export(given: Given, api: Countersign, out: Output) -> None:
+    _check_replaceable(Path(given.output))
     _download(given.id, Path(given.output), api, out)
+
+
+def _check_replaceable(file: Path) -> None:
+    """A finished download takes the place of what has its name: of a file, and not of a device."""
+    if file.exists() and not file.is_file():
+        raise CommandFailed(f"{file} is no regular file.")
 
 
 def _download(number: int, file: Path, api: Countersign, out: Output) -> None:

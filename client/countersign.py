@@ -177,8 +177,8 @@ class Transport:
                 _copy(answer, file, append=answer.status == 206)
         except urllib.error.HTTPError as error:
             with error:
-                # Nothing is left of it.
-                if error.code != 416 or error.headers.get("Content-Range") != f"bytes */{had}":
+                # Nothing is left of it, or what is there is longer: the digest tells which.
+                if error.code != 416:
                     raise Problem(error.code, _members(error)) from error
         except (OSError, HTTPException) as error:
             raise Unreachable(f"{urlsplit(self.url).netloc}: {error}") from error
@@ -2476,8 +2476,10 @@ def list_entries(given: Given, api: Countersign, out: Output) -> None:
 def export_entries(given: Given, api: Countersign, out: Output) -> None:
     filters = dict(pair(one) for one in given.filter)
     body: Any = {"format": given.format, "filters": filters, "background": given.background}
-    if given.background and not given.output:
-        raise CommandFailed("--background needs --output FILE.")
+    if given.background:
+        if not given.output:
+            raise CommandFailed("--background needs --output FILE.")
+        _check_replaceable(Path(given.output))
     made = api.create_export(body)
     if given.background:
         _download(made["id"], Path(given.output), api, out)
@@ -2500,7 +2502,14 @@ def cancel_export(given: Given, api: Countersign, out: Output) -> None:
 
 
 def download_export(given: Given, api: Countersign, out: Output) -> None:
+    _check_replaceable(Path(given.output))
     _download(given.id, Path(given.output), api, out)
+
+
+def _check_replaceable(file: Path) -> None:
+    """A finished download takes the place of what has its name: of a file, and not of a device."""
+    if file.exists() and not file.is_file():
+        raise CommandFailed(f"{file} is no regular file.")
 
 
 def _download(number: int, file: Path, api: Countersign, out: Output) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,3 +163,30 @@ def test_names_are_encoded_in_addresses() -> None:
         Countersign(there.url, "css_x").get_tool("a/../b?c")
 
     assert there.requests[0][1] == "/api/v1/tools/a%2F..%2Fb%3Fc"
+
+
+def test_what_is_longer_than_the_export_is_not_taken_for_it(tmp_path: Path) -> None:
+    part = tmp_path / "log.part"
+    part.write_bytes(b"three")
+    digest = hashlib.sha256(b"two").hexdigest()
+    beyond = answer({"title": "Requested Range not satisfiable"}, 416, Content_Range="bytes */3")
+    with far_end(beyond) as there, pytest.raises(ValueError, match="is not what was prepared"):
+        Countersign(there.url, "token").download("/file", part, digest=digest)
+
+
+@pytest.mark.parametrize(
+    "command", [["exports", "download", "1"], ["entries", "export", "--background"]]
+)
+def test_a_download_takes_the_place_of_no_device(command: list[str], tmp_path: Path) -> None:
+    device = tmp_path / "device"
+    os.mkfifo(device)
+    with far_end(answer({}, 500)) as there:
+        done = subprocess.run(
+            [sys.executable, generate.CLIENT, *command, "--output", device],
+            env={"COUNTERSIGN_URL": there.url, "COUNTERSIGN_TOKEN": "token"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    assert (done.returncode, there.requests) == (1, [])
+    assert "is no regular file." in done.stderr
+    assert device.is_fifo()
