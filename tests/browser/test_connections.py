@@ -108,7 +108,6 @@ def test_a_person_enters_a_key_and_nobody_elses_link_opens(
     page.get_by_label(said("Your key", "您的密钥")).focus()
     page.keyboard.insert_text("a key of bob's")
     page.keyboard.press("Enter")
-    print("DBG2", page.evaluate("document.querySelector('main details').outerHTML"))
     expect(page.get_by_text(said("“acme” is connected.", "“acme”已连接。"))).to_be_visible()
     press(page, "link", said("Replace the key", "更换密钥"))
     page.wait_for_url("**/connections/acme/**")
