@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import orjson
 from django.conf import settings
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
@@ -63,7 +63,7 @@ from registry.credentials import clients, credential_store, links
 from registry.credentials.token_endpoint import ServerTokens
 from registry.icons import fetching
 from registry.labels import Label
-from registry.models import Icon, Item, Server, Toolset
+from registry.models import CredentialOwner, Icon, Item, Server, ServerCredential, Toolset
 from registry.openapi import document, importing
 from registry.server_json import document as server_json
 from registry.server_json.foreign_registry import OFFICIAL
@@ -129,21 +129,39 @@ def furnish(office: Office, person: User) -> None:
     notify(person)
     delegate(person)
     keep_cases(person)
+    sign_in_at_books(person)
     moments.happen(office, person)
 
 
 def sign_in_at_tickets(person: User) -> Server:
     """Each person has their own account there: this one is connected, and asked for more."""
-    url = "https://tickets.example.com/mcp"
-    server = register("tickets", transport="http", url=url, owner=person, by=person)
-    clients.set_sign_in(server, Server.SignIn.PERSON, by=person, client_id="countersign")
+    server = signed_in_at("tickets", Server.SignIn.PERSON, by=person)
+    credential_store.want_scopes(connected(server, of(person), by=person), "write")
+    return server
+
+
+def sign_in_at_books(person: User) -> None:
+    """Each team has its own account there, and one is asked for more."""
+    server = signed_in_at("books", Server.SignIn.TEAM, by=person)
+    for name in ("Payments", "Support of the northern region"):
+        team = Group.objects.create(name=name)
+        row = connected(server, CredentialOwner("team", team.pk, name), by=person)
+    credential_store.want_scopes(row, "invoices:write")
+
+
+def signed_in_at(slug: str, mode: str, *, by: User) -> Server:
+    url = f"https://{slug}.example.com/mcp"
+    server = register(slug, transport="http", url=url, owner=by, by=by)
+    clients.set_sign_in(server, mode, by=by, client_id="countersign")
     client = server.client
     client.issuer, client.resource = ISSUER, server.url
     client.save()
-    tokens = ServerTokens("an-access-token", "a-refresh-token", None, ["read"])
-    row = credential_store.connect_tokens(client, of(person), tokens, ["read"], by=person)
-    credential_store.want_scopes(row, "write")
     return server
+
+
+def connected(server: Server, owner: CredentialOwner, *, by: User) -> ServerCredential:
+    tokens = ServerTokens("an-access-token", "a-refresh-token", None, ["read"])
+    return credential_store.connect_tokens(server.client, owner, tokens, ["read"], by=by)
 
 
 def retention_period(person: User) -> int:
@@ -344,6 +362,8 @@ def further(office: Office) -> list[str]:
         "/catalogue/?q=mail&server=mailer",
         "/catalogue/?all=server",
         "/servers/mailer/edit/",
+        "/servers/books/sign-in/",
+        "/servers/tickets/sign-in/",
         f"/tools/{office.sly.exposed_name}/",
         f"/tools/{office.send.exposed_name}/try/",
         "/new/server/?by=paste",
