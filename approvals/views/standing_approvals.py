@@ -107,7 +107,7 @@ def revoke(request: ConsoleRequest, pk: int) -> HttpResponse:
     if standing_approvals.revoke(grant, by=request.user):
         messages.success(request, _("Standing approval %(id)d is revoked.") % {"id": pk})
     else:
-        messages.warning(request, _("Grant %(id)d was revoked before.") % {"id": pk})
+        messages.warning(request, _("Standing approval %(id)d was revoked before.") % {"id": pk})
     return redirect("approvals:grants")
 
 
