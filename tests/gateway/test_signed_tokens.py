@@ -699,6 +699,7 @@ async def test_a_call_says_by_which_client_it_was_and_for_whom(
         "client_id": "desk-app",
         "subject": "bob-there",
         "token": "t-1",
+        "groups": "unknown",
     }
     assert not any(token in json.dumps(one, default=str) for one in upstream.received)
     page = await sync_to_async(page_of)(f"/calls/{call.pk}/", bob)
