@@ -48,10 +48,13 @@ CALLED = FIELDS | {
     "until": _("Until"),
     "text": _("Arguments contain"),
 }
+DECISIONS = {
+    "allow": _("Allowed by policy"),
+    "ask": _("Approval required"),
+    "deny": _("Blocked by policy"),
+}
 SHOWN = {("range", value): label for value, (label, _span) in (RANGES | DAYS).items()} | {
-    ("decision", "allow"): _("Allowed by policy"),
-    ("decision", "ask"): _("Approval required"),
-    ("decision", "deny"): _("Blocked by policy"),
+    ("decision", value): label for value, label in DECISIONS.items()
 }
 NAMES = (*FIELDS, "state", *TIMES, "text")
 # How the list shows entries.

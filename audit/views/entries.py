@@ -16,7 +16,7 @@ from audit import display_names, finding, services
 from audit.bodies import StoredEntry, body, read
 from audit.by_call import of_calls
 from audit.exporting import proof
-from audit.filters import DAYS, FIELDS, LONGEST, RANGES, TIMES, Filters
+from audit.filters import DAYS, DECISIONS, FIELDS, LONGEST, RANGES, TIMES, Filters
 from audit.finding import Containing
 from audit.histogram import histogram
 from audit.leaves import places
@@ -110,7 +110,7 @@ def _search(
 
 def _form(filters: Filters) -> dict[str, Any]:
     given = filters.given
-    chips = [(name, str(label), given[name]) for name, label in FIELDS.items() if name in given]
+    chips = [one for one in filters.labelled if one[0] in FIELDS]
     return {
         "section": "audit",
         "filters": filters,
@@ -120,6 +120,7 @@ def _form(filters: Filters) -> dict[str, Any]:
         "exact": bool(given.keys() & {"since", "until"}),
         "ranges": _ranges(),
         "states": STATES,
+        "decisions": DECISIONS,
         "zone": filters.zone,
     }
 
