@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 # While one commit is under way, the next begins on another connection, if so many wait for it.
 LANES = 2
 WORTH = 4
+# A commit takes half of those that wait, so that the next begins on the other connection while this
+# one is under way; but what costs little is not split.
+UNSPLIT = 64
 
 # A transaction that is not answered by then is given up, and asked for on another connection.
 ANSWER_S = 5.0
@@ -239,11 +242,12 @@ class GroupCommit:
         taken: list[_Write] = []
         left: list[_Write] = []
         seen: set[Key] = set()
+        most = min(self._batch, max(UNSPLIT, len(self._waiting) // LANES))
         for unit in self._waiting:
             if unit.done.done():
                 continue
             overtakes = not self._away.isdisjoint(unit.ids)
-            if overtakes or len(taken) >= self._batch or not seen.isdisjoint(unit.keys):
+            if overtakes or len(taken) >= most or not seen.isdisjoint(unit.keys):
                 left.append(unit)
             else:
                 unit.taken = True

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -69,6 +70,14 @@ async def test_what_arrives_together_shares_a_commit(journal: GroupCommit, url: 
     transactions = {row[2] for (row,) in answers if row}
     assert len(transactions) < 10
     assert len(notes(url)) == 101
+
+
+async def test_a_crowd_shares_both_connections(journal: GroupCommit) -> None:
+    answers = await asyncio.gather(*(journal.write(note(n)) for n in range(400)))
+
+    transactions = Counter(row[2] for (row,) in answers if row)
+    assert transactions.total() == 400
+    assert max(transactions.values()) == 200
 
 
 async def test_lines_of_one_write_stand_or_fall_together(journal: GroupCommit, url: str) -> None:
