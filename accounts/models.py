@@ -463,6 +463,10 @@ class AgentTokenQuerySet(models.QuerySet["AgentToken"]):
         """Valid ones of programs that have no user (accounts/workloads)."""
         return self.valid().exclude(workload=None)
 
+    def at_providers(self) -> Self:
+        """Clients at identity providers, whose tokens those sign."""
+        return self.filter(resource="", workload=None).exclude(issuer="")
+
 
 class AgentAddress(models.Model):
     """An address from which an agent's tokens were used (accounts/agent_addresses.py)."""

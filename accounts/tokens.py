@@ -56,6 +56,8 @@ class SignedIn:
     client_name: str = field(default="", compare=False)
     # Those that a provider's token names, by their names in rules; None: not known.
     groups: tuple[str, ...] | None = ()
+    # Whether an identity provider signed the token, and not we.
+    is_of_provider: bool = False
 
     def details(self) -> dict[str, Any]:
         """Details of the entry of a call."""
@@ -67,14 +69,15 @@ class SignedIn:
         }
         if self.client_name:
             said["client"] = self.client_name
-        if self.groups != ():
+        if self.is_of_provider:
             said["groups"] = UNKNOWN_GROUPS if self.groups is None else list(self.groups)
         return said
 
 
 def recorded_groups(signed_in: Mapping[str, Any] | None) -> tuple[str, ...] | None:
-    """SignedIn.groups, of its details; None also where these are gone."""
-    groups = UNKNOWN_GROUPS if signed_in is None else signed_in.get("groups", ())
+    """SignedIn.groups of a provider's token, by its details; None also where these are gone, or
+    older than groups in them."""
+    groups = (signed_in or {}).get("groups", UNKNOWN_GROUPS)
     return None if groups == UNKNOWN_GROUPS else tuple(groups)
 
 
@@ -187,8 +190,7 @@ class TokenBook:
         """Whether a token that was valid before still is, for the same agent and owner."""
         grant, signed_in = bearer.grant or bearer, bearer.signed_in
         # A sign-in here has its client and user in the grant itself.
-        is_of_provider = signed_in is not None and grant.signed_in is None
-        if signed_in and is_of_provider:
+        if signed_in and signed_in.is_of_provider:
             named = signed_in.issuer, signed_in.client_id
             if self.agent_of(*named, signed_in.subject) != grant:
                 return False
@@ -251,15 +253,11 @@ def _lines(tokens: AgentTokenQuerySet, known: Inviters) -> Iterable[tuple[Parts,
 
 
 def _clients(known: Inviters) -> Iterator[tuple[tuple[str, str], AgentClient]]:
-    tokens = list(_with_owners(_at_providers()))
+    tokens = list(_with_owners(AgentToken.objects.valid().at_providers()))
     connected = _connected({token.issuer for token in tokens})
     for token in tokens:
         subjects = _subjects(token, connected)
         yield (token.issuer, token.client_id), AgentClient(_bearer(token, known), subjects)
-
-
-def _at_providers() -> AgentTokenQuerySet:
-    return AgentToken.objects.valid().filter(resource="", workload=None).exclude(issuer="")
 
 
 def _grants(known: Inviters) -> dict[str, Bearer]:

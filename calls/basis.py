@@ -10,6 +10,7 @@ from uuid import UUID
 import orjson
 from django.utils import timezone
 
+from accounts.models import AgentToken
 from accounts.tokens import recorded_groups
 from audit.models import Entry
 from audit.services import SYSTEM
@@ -137,6 +138,8 @@ def subject(
 def _token_groups(call: Call) -> tuple[str, ...] | None:
     """Those of the token that asked for it: it may have expired since."""
     if not (call.token and call.token.issuer):
+        return ()
+    if not AgentToken.objects.at_providers().filter(pk=call.token.pk).exists():
         return ()
     first = Entry.objects.filter(call_id=call.pk, seq=1).values_list("details__signed_in")
     (signed_in,) = first.get()

@@ -187,6 +187,7 @@ def _bearer(known: Bearer, claimed: _Claimed, claims: dict[str, Any], resource: 
         token_id=token_id[:255] if isinstance(token_id, str) else "",
         resource=resource,
         groups=token_groups(claimed.provider, claims),
+        is_of_provider=True,
     )
     ends = float(claims["exp"])
     return replace(known, grant=known, signed_in=signed_in, expires_at=ends, jkt=_jkt(claims))

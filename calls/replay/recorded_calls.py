@@ -22,7 +22,7 @@ from django.db.models import Case, JSONField, OuterRef, Q, QuerySet, Subquery, V
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 
-from accounts.models import Agent, User
+from accounts.models import Agent, AgentToken, User
 from accounts.teams import acting_team
 from accounts.tokens import recorded_groups
 from audit.models import Entry
@@ -111,10 +111,12 @@ def stream(taken: CallSample) -> Iterator[RecordedCall]:
 
 
 def _signed_in() -> Case:
-    """The sign-in in the first entry of a call, looked up for tokens of an issuer only."""
+    """The sign-in in the first entry of a call, looked up for tokens of providers only: others name
+    no groups."""
     first = Entry.objects.filter(call_id=OuterRef("pk"), seq=1).values("details__signed_in")
-    none = Value({}, output_field=JSONField())
-    return Case(When(token__issuer__gt="", then=Subquery(first[:1])), default=none)
+    none = Value({"groups": []}, output_field=JSONField())
+    theirs = AgentToken.objects.at_providers().values("pk")
+    return Case(When(token__in=theirs, then=Subquery(first[:1])), default=none)
 
 
 class _Definition(NamedTuple):

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 import secrets
 import threading
 import time
@@ -41,6 +42,8 @@ from accounts.oidc.providers import BadConfiguration, providers
 from accounts.roles import Role
 from approvals import eligibility
 from audit.models import Entry
+from calls.basis import subject
+from calls.configuration import CURRENT
 from calls.models import Call
 from calls.record.states import State
 from calls.replay import recorded_calls
@@ -50,6 +53,7 @@ from registry.models import Toolset
 from tests.accounts import fake_provider
 from tests.accounts.fake_provider import FakeProvider, SigningKey
 from tests.conftest import person
+from tests.database import Databases
 from tests.gateway.agent import TASKS, Agent, Reply
 from tests.gateway.conftest import add_rule, decide, until
 from tests.processes import Stack
@@ -948,6 +952,7 @@ async def test_rules_know_the_groups_in_the_token_of_a_call(
     upstream: Recorder,
     alice: User,
     bob: User,
+    databases: Databases,
 ) -> None:
     configure(settings.OIDC_FILE, company, token_groups=GROUPS)
     await sync_to_async(add_rule)(
@@ -968,12 +973,14 @@ async def test_rules_know_the_groups_in_the_token_of_a_call(
     pays = await call(token_of(company, here, groups=["g-pay", "x" * 9_000]), "a")
     runs = await call(token_of(company, here, groups=["g-pay", "g-ops"]), "b")
     silent = await call(token_of(company, here), "c")
-    static = await call(scout_token, "d")
+    none = await call(token_of(company, here, groups=["g-other"]), "d")
+    static = await call(scout_token, "e")
 
-    assert [(one.effect, said) for one, said in (pays, runs, silent, static)] == [
+    assert [(one.effect, said) for one, said in (pays, runs, silent, none, static)] == [
         (Effect.ASK, ["payments"]),
         (Effect.DENY, ["operations", "payments"]),
         (Effect.ASK, "unknown"),
+        (Effect.ALLOW, []),
         (Effect.ALLOW, None),
     ]
     assert pays[0].reason == "Payments are looked at."
@@ -984,8 +991,22 @@ async def test_rules_know_the_groups_in_the_token_of_a_call(
         pays[0].pk: ("payments",),
         runs[0].pk: ("operations", "payments"),
         silent[0].pk: None,
+        none[0].pk: (),
         static[0].pk: (),
     }
+    # Releases without this recorded no groups, whatever the token named.
+    with databases.superuser(os.environ) as link, link.transaction():
+        link.execute("SET LOCAL session_replication_role = replica")
+        link.execute("UPDATE audit_entryrow SET details = details #- '{signed_in,groups}'")
+    replayed = await sync_to_async(_replayed_groups)()
+    assert [replayed[one.pk] for one, _ in (pays, none, static)] == [None, None, ()]
+    assert await sync_to_async(_pending_groups)(pays[0]) is None
+
+
+def _pending_groups(call: Call) -> Any:
+    tool = CURRENT.tool(call.tool_id or 0)
+    assert tool is not None
+    return subject(call, tool, bytes(call.arguments)).token_groups
 
 
 def _replayed_groups() -> dict[Any, Any]:
