@@ -17,7 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements" / "product.txt"
-PINNED = re.compile(r"^([a-z0-9-]+)==([^\s;\\]+)", re.MULTILINE)
+PINNED = re.compile(r"^([a-z0-9-]+)==", re.MULTILINE)
 # Beside Python packages: fonts in static/fonts.
 FONTS = {
     "type": "library",
@@ -52,18 +52,19 @@ def bill() -> dict[str, Any]:
 
 
 def _packages() -> Iterator[dict[str, Any]]:
-    """Locked packages that are installed: others are for other platforms."""
-    for name, version in PINNED.findall(LOCK.read_text()):
+    """Locked packages that are installed, once each: others, and other versions, are for other
+    platforms."""
+    for name in dict.fromkeys(PINNED.findall(LOCK.read_text())):
         try:
             found = distribution(name)
         except PackageNotFoundError:
             continue
-        purl = f"pkg:pypi/{name}@{version}"
+        purl = f"pkg:pypi/{name}@{found.version}"
         yield {
             "type": "library",
             "bom-ref": purl,
             "name": name,
-            "version": version,
+            "version": found.version,
             "purl": purl,
             "licenses": [_licence(found)],
         }

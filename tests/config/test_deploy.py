@@ -289,7 +289,9 @@ def test_the_bill_of_materials_has_each_locked_package_with_its_licence() -> Non
 
     assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.6")
     assert found == sbom.bill()
-    names = {one["name"] for one in found["components"]}
+    listed = [one["name"] for one in found["components"]]
+    names = set(listed)
+    assert len(listed) == len(names)
     assert {"django", "psycopg", "cryptography", "zstandard"} <= names
     assert "pytest" not in names
     unknown = [one["name"] for one in found["components"] if "unknown" in str(one["licenses"])]
