@@ -397,7 +397,7 @@ def list_limits(given: Given, api: Countersign, out: Output) -> None:
 def export_policy(given: Given, api: Countersign, out: Output) -> None:
     found = api.get_policy_export()
     if given.output:
-        Path(given.output).write_text(found["policy"], encoding="utf-8")
+        _write(Path(given.output), found["policy"].encode())
     elif out.as_json:
         out.json(found)
     else:
@@ -426,7 +426,7 @@ def plan_policy(given: Given, api: Countersign, out: Output) -> int:
         out.text("The file changes nothing.", None)
         return 0
     if given.markdown:
-        Path(given.markdown).write_text(plan["markdown"], encoding="utf-8")
+        _write(Path(given.markdown), plan["markdown"].encode())
     out.text(plan["markdown"], plan)
     return CHANGES
 
@@ -499,7 +499,7 @@ def export_entries(given: Given, api: Countersign, out: Output) -> None:
         return
     file = api.get_export_file(made["id"])
     if given.output:
-        Path(given.output).write_bytes(file)
+        _write(Path(given.output), file)
         out.row(dict(made))
     else:
         sys.stdout.buffer.write(file)
@@ -517,6 +517,20 @@ def cancel_export(given: Given, api: Countersign, out: Output) -> None:
 def download_export(given: Given, api: Countersign, out: Output) -> None:
     _check_replaceable(Path(given.output))
     _download(given.id, Path(given.output), api, out)
+
+
+def _write(file: Path, content: bytes) -> None:
+    """All of it, or on a full disk nothing: what had the name before stays."""
+    if file.exists() and not file.is_file():
+        file.write_bytes(content)
+        return
+    part = file.with_name(f"{file.name}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(file)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _check_replaceable(file: Path) -> None:

@@ -190,3 +190,21 @@ def test_a_download_takes_the_place_of_no_device(command: list[str], tmp_path: P
     assert (done.returncode, there.requests) == (1, [])
     assert "is no regular file." in done.stderr
     assert device.is_fifo()
+
+
+def test_a_full_disk_leaves_the_file_that_was_there(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("before")
+    command = [sys.executable, str(generate.CLIENT), "policy", "export", "--output", str(file)]
+    with far_end(answer({"policy": "x" * 5_000})) as there:
+        done = subprocess.run(
+            # Files of at most 1 kB.
+            ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash", *command],
+            env={"COUNTERSIGN_URL": there.url, "COUNTERSIGN_TOKEN": "token"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["policy.yaml"]
+    assert file.read_text() == "before"
