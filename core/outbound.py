@@ -1,6 +1,7 @@
 """Checks every address before the first byte leaves for it."""
 
 import asyncio
+import re
 import socket
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
@@ -44,6 +45,8 @@ _NEVER_PUBLIC = [
         "3fff::/20",
     )
 ]
+# Parsers read past them, escape them or stop there.
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
 _NETWORKS = _("If the server belongs there, add its network to COUNTERSIGN_UPSTREAM_NETWORKS.")
 # Everything outside is site-local, link-local, NAT64, multicast, loopback or not handed out.
 _PUBLIC_IPV6 = IPv6Network("2000::/3")
@@ -80,11 +83,13 @@ class Guard:
 
     def check_url(self, text: str) -> URL:
         try:
+            if _CONTROL.search(text):
+                raise ValueError(text)
             url = URL(text)
             # Decoded when it is read: xn-- may be followed by no name.
             host = url.host
         except ValueError:
-            raise AddressRefused(_("“%s” is not a URL.") % text) from None
+            raise AddressRefused(_("“%s” is not a URL.") % _CONTROL.sub("�", text)) from None
         if url.scheme not in ("http", "https"):
             raise AddressRefused(_("The URL must begin with https:// or http://."))
         if not host:

@@ -58,12 +58,18 @@ _RANGES = {
 }
 
 
+def is_storable(text: str) -> bool:
+    return _UNSTORABLE.search(text) is None
+
+
 def of_kinds(*kinds: str) -> str:
     """The inside of a character class that has all of these kinds."""
     ranges = (one for kind in kinds for one in _RANGES[kind])
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
 
 
+# NUL, and halves of pairs: no column of the database takes them.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _HIDDEN = re.compile(f"[{of_kinds(*_RANGES)}]+")
 _MARKS = {*_RANGES, "lookalike"}
 _BY_START = sorted((first, kind) for kind, ranges in _RANGES.items() for first, _ in ranges)

@@ -5,7 +5,6 @@ Source: OpenID Connect Core 1.0, 3.1.3.7; Back-Channel Logout 1.0, 2.6.
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Collection
@@ -16,10 +15,9 @@ import jwt
 from accounts.oidc.metadata import ALGORITHMS, LOGOUT, SIGN_IN, ProviderFailed, signing_key
 from accounts.oidc.providers import IdentityProvider
 from core.english import gettext as _
+from core.text import is_storable
 
 SKEW_S = 60
-# NUL, and halves of pairs.
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Source: OpenID Connect Core 1.0, 2.
 NAME_MAX = 255
 TOKEN_MAX = 64 * 1024
@@ -91,7 +89,7 @@ def check_texts(said: object) -> None:
     elif isinstance(said, list):
         for one in said:
             check_texts(one)
-    elif isinstance(said, str) and _UNSTORABLE.search(said):
+    elif isinstance(said, str) and not is_storable(said):
         raise ProviderFailed(_("The provider's answer has characters that no text may have."))
 
 
@@ -149,7 +147,7 @@ def _text(claims: dict[str, Any], name: str) -> str:
 
 
 def is_name(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= NAME_MAX
+    return isinstance(value, str) and 0 < len(value) <= NAME_MAX and is_storable(value)
 
 
 def why_refused(error: jwt.PyJWTError) -> str:

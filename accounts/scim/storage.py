@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,12 +29,11 @@ from accounts.oidc.identities import NotAdmitted
 from accounts.scim import provisioning
 from accounts.scim.provisioning import Conflict, GroupFields, Provisioner, UnknownMember, UserFields
 from accounts.scim.schemas import GroupResource, UserResource
+from core.text import is_storable
 
 TEXT_MAX, ATTRIBUTES_MAX = 255, 20_000
 # More rows than there can be; the database takes no larger offset than 2^63.
 START_MAX = 2**31
-# NUL, and halves of pairs: a filter may write them by escapes.
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # What a comparison of a filter reads from the database, where it asks for equality.
 _COLUMNS = {
     "id": "pk",
@@ -175,7 +173,8 @@ def _narrowed(rows: models.QuerySet[Any], node: Any) -> models.QuerySet[Any]:
     column = _COLUMNS.get(str(node.attr_path).rpartition(":")[2].casefold())
     if column is None or not isinstance(node.value, str):
         return rows
-    if _UNSTORABLE.search(node.value):
+    # A filter may write it by escapes.
+    if not is_storable(node.value):
         return rows.none()
     if column == "pk":
         return rows.filter(pk=_uuid(node.value))
@@ -267,7 +266,7 @@ def _text(value: str | None) -> str:
 
 
 def _check_texts(texts: Iterable[str]) -> None:
-    if any(map(_UNSTORABLE.search, texts)):
+    if not all(map(is_storable, texts)):
         raise InvalidValueException(detail="No text may hold NUL or half of a pair.")
 
 

@@ -17,6 +17,7 @@ from accounts.oidc.workload_issuers import SPIFFE_USE
 from core import strict_json
 from core.english import gettext as _
 from core.errors import CountersignError
+from core.text import is_storable
 
 TEXT_MAX, KEYS_MAX, RSA_BITS_MIN = 16 * 1024, 10, 2048
 # What makes a key the same key, in the order that a thumbprint has.
@@ -99,7 +100,10 @@ def _checked(key: dict[str, Any]) -> dict[str, Any]:
     if isinstance(read, rsa.RSAPublicKey) and read.key_size < RSA_BITS_MIN:
         raise KeysRefused(_("An RSA key needs %d bits at least.") % RSA_BITS_MIN)
     names = (*_MEMBERS[kind], "kid", "alg")
-    return {name: key[name] for name in names if isinstance(key.get(name), str)}
+    kept = {name: key[name] for name in names if isinstance(key.get(name), str)}
+    if not all(map(is_storable, kept.values())):
+        raise KeysRefused(_("The text holds no public key that can be read."))
+    return kept
 
 
 def _usual_algorithm(key: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from django.conf import settings as django_settings
 from django.test import Client
+from django.urls import reverse
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from accounts.agent_sign_in import client_assertions, clients
@@ -190,6 +191,22 @@ def test_metadata_offer_it(open_desk: Toolset) -> None:
         offered = said[f"{endpoint}_endpoint_auth_signing_alg_values_supported"]
         assert {"RS256", "ES256"} <= set(offered)
         assert not {"none", "HS256"} & set(offered)
+
+
+@pytest.mark.parametrize("name", ["\0", "csr_a\0b", "\ud800", "https://app.example/\udfff"])
+@pytest.mark.parametrize("path", ["token", "revoke", "device_authorization"])
+def test_a_name_that_cannot_be_stored_is_nobodys(browser: Browser, path: str, name: str) -> None:
+    said = {
+        **shown(jwt.encode({"sub": name}, "k" * 32, "HS256")),
+        "grant_type": "refresh_token",
+        "refresh_token": "csf_x",
+        "token": "csf_x",
+        "resource": browser.resource,
+    }
+
+    answer = browser.http.post(reverse(f"gateway:{path}"), _form(said), content_type=FORM)
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
 def _none(claims: dict[str, Any]) -> str:
@@ -418,6 +435,12 @@ WRONG: dict[str, dict[str, Any]] = {
     "a file": {"jwks_uri": "file:///etc/passwd"},
     "an address that is none": {"jwks_uri": 5},
     "a long address": {"jwks_uri": f"https://app.example/{'x' * 600}"},
+    "an address with NUL": {"jwks_uri": "https://app.example/\0"},
+    "a key whose name has NUL": {"jwks_uri": None, "jwks": {"keys": [{**KEY.public, "kid": "\0"}]}},
+    "a key with more than its letters": {
+        "jwks_uri": None,
+        "jwks": {"keys": [{**KEY.public, "n": f"\0{KEY.public['n']}"}]},
+    },
 }
 
 
