@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import orjson
 from django.conf import settings
@@ -18,11 +18,14 @@ from core.english import gettext as _
 from core.errors import CountersignError
 from core.guarded_http import PlainReply, RequestFailed, check_url, fetch, is_named_network
 from core.outbound import AddressRefused
+from core.text import is_storable
 
 # Bounded: a server may send thousands of letters, and a call waits for this.
 _PARAM = re.compile(r'([a-zA-Z_]{1,40})[ \t]{0,5}=[ \t]{0,5}(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}").fullmatch
 SCOPES_MAX = 50
+# An address that is stored is so long at most.
+URL_MAX = 2000
 _PROBE = orjson.dumps(
     {
         "jsonrpc": "2.0",
@@ -41,9 +44,10 @@ _MCP = {"Content-Type": "application/json", "Accept": "application/json, text/ev
 # Those that a browser or a token is sent to.
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "registration_endpoint")
 ENDPOINTS = (*_ENDPOINTS, "revocation_endpoint")
-_KEPT = (
-    *("issuer", *ENDPOINTS, "scopes_supported", "token_endpoint_auth_methods_supported"),
-    *("client_id_metadata_document_supported", "authorization_response_iss_parameter_supported"),
+_LISTS = ("scopes_supported", "token_endpoint_auth_methods_supported")
+_FLAGS = (
+    "client_id_metadata_document_supported",
+    "authorization_response_iss_parameter_supported",
 )
 
 
@@ -72,7 +76,9 @@ def discover(url: str) -> AuthorizationServer:
         said = _("The server did not ask to sign in: it answered with HTTP %d.")
         raise SignInFailed(said % status)
     issuers = _texts(found.get("authorization_servers"))
-    scopes = scopes_in(challenged.get("scope", "")) or _texts(found.get("scopes_supported"))
+    scopes = scopes_in(challenged.get("scope", "")) or scopes_in(
+        " ".join(_texts(found.get("scopes_supported")))
+    )
     # Before RFC 9728, servers were their own authorization servers (MCP 2025-03-26).
     metadata = _metadata(url, issuers[0]) if issuers else _own_metadata(url)
     return AuthorizationServer(
@@ -105,8 +111,19 @@ def scopes_in(text: str) -> list[str]:
 
 
 def origin_of(url: str) -> str:
-    parts = urlsplit(url)
+    """Raises SignInFailed."""
+    parts = _split(url)
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _split(url: str) -> SplitResult:
+    """Raises SignInFailed for what is no address, or none that can be stored."""
+    try:
+        if len(url) > URL_MAX or not is_storable(url):
+            raise ValueError(url)
+        return urlsplit(url)
+    except ValueError as error:
+        raise SignInFailed(_("“%s” is not a URL.") % url[:200].replace("\0", "�")) from error
 
 
 def ask(
@@ -204,8 +221,10 @@ def _metadata_places(issuer: str) -> Iterator[str]:
 def _checked(url: str, issuer: str, document: dict[str, Any]) -> dict[str, Any]:
     """Source: RFC 8414, 3.3; MCP, "Authorization Code Protection": without S256 no sign-in."""
     # Servers that know their issuer as a URL write a slash at its end, which it may not have.
-    if str(document.get("issuer")).rstrip("/") != issuer.rstrip("/"):
+    own = document.get("issuer")
+    if not isinstance(own, str) or own.rstrip("/") != issuer.rstrip("/"):
         raise SignInFailed(_("The authorization server's metadata is of another issuer."))
+    _split(own)
     if "S256" not in _texts(document.get("code_challenge_methods_supported")):
         raise SignInFailed(_("The authorization server offers no PKCE with S256."))
     for name in ("authorization_endpoint", "token_endpoint"):
@@ -216,7 +235,12 @@ def _checked(url: str, issuer: str, document: dict[str, Any]) -> dict[str, Any]:
     for name in ENDPOINTS:
         if name in said:
             _check_endpoint(url, name, said[name])
-    return {name: said[name] for name in _KEPT if name in said}
+    return {
+        "issuer": own,
+        **{name: said[name] for name in ENDPOINTS if name in said},
+        **{name: list(filter(is_storable, _texts(said[name]))) for name in _LISTS if name in said},
+        **{name: said[name] is True for name in _FLAGS if name in said},
+    }
 
 
 def _check_endpoint(server_url: str, name: str, url: Any) -> None:

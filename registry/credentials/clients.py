@@ -16,6 +16,7 @@ from django.db import transaction
 from accounts.actors import By, acting
 from audit.services import record
 from core.english import gettext as _
+from core.text import is_storable
 from registry import secrets
 from registry.credentials import authorization_server, credential_store, vault
 from registry.credentials.authorization_server import (
@@ -197,9 +198,11 @@ def _register_by_itself(client: ServerClient, url: str) -> None:
         )
     said = read_object(reply)
     client_id, secret = said.get("client_id"), said.get("client_secret") or ""
-    if not (isinstance(client_id, str) and 0 < len(client_id) <= 2000 and isinstance(secret, str)):
+    is_id = isinstance(client_id, str) and 0 < len(client_id) <= 2000 and is_storable(client_id)
+    if not (is_id and isinstance(secret, str)):
         raise SignInFailed(_("The authorization server gave no client ID."))
-    client.client_id, client.registration = client_id, ServerClient.Registration.DYNAMIC
+    client.client_id = str(client_id)
+    client.registration = ServerClient.Registration.DYNAMIC
     vault.seal_secret(client, secret)
 
 

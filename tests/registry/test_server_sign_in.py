@@ -153,6 +153,7 @@ def test_what_metadata_has_as_null_is_absent(
         ({"token_endpoint": "https://169.254.169.254/t"}, "地址 169.254.169.254 不是公共地址"),
         ({"authorization_endpoint": "https://u:p@a.example/"}, "URL 不得包含用户名或密码"),
         ({"token_endpoint": "https://xn--/"}, "不是 URL"),
+        ({"token_endpoint": "https://a.example/\0"}, "不是 URL"),
     ],
 )
 def test_a_sign_in_that_cannot_be_is_said_in_the_readers_language(
@@ -370,6 +371,61 @@ def test_documents_that_cannot_be_trusted_begin_no_sign_in(
 
     assert response.status_code == 302
     assert guarded.grants == []
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        {"resource": "http://[::1"},
+        {"resource": "MCP?x=\0"},
+        {"resource": f"MCP?x={'y' * 3000}"},
+        {"authorization_servers": ["http://[::1"]},
+        {"authorization_servers": ["ISSUER/\0"]},
+        {"authorization_servers": [f"ISSUER/{'y' * 3000}"]},
+    ],
+)
+def test_an_address_that_is_none_begins_no_sign_in(
+    acme: Server, guarded: Guarded, dora: User, resource: Any
+) -> None:
+    text = json.dumps(resource).replace("MCP", guarded.url).replace("ISSUER", guarded.issuer)
+    guarded.resource = json.loads(text)
+
+    page = browser(dora).post("/connections/acme/connect/", follow=True)
+
+    assert "is not a URL" in page.text
+    assert guarded.grants == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "metadata"),
+    [
+        ({"scopes_supported": 3}, {"scopes_supported": 3}),
+        ({"scopes_supported": ["a\0b", "y" * 300, 1]}, {"scopes_supported": ["a\0b"]}),
+        ({}, {"token_endpoint_auth_methods_supported": 7}),
+        ({}, {"token_endpoint_auth_methods_supported": ["none", {}, "\0"]}),
+    ],
+)
+def test_lists_that_are_none_are_absent(
+    acme: Server, guarded: Guarded, dora: User, resource: Any, metadata: Any
+) -> None:
+    guarded.resource, guarded.metadata = resource, metadata
+
+    connect(dora, "acme")
+
+    assert ServerCredential.objects.get().person == dora
+    client = ServerClient.objects.get()
+    assert client.named_scopes == ([] if resource else ["use"])
+    assert client.metadata.get("scopes_supported", []) == []
+
+
+def test_a_client_id_that_cannot_be_stored_is_none(
+    acme: Server, guarded: Guarded, dora: User
+) -> None:
+    guarded.numbers = iter(["a\0b"])  # type: ignore[assignment]
+
+    page = browser(dora).post("/connections/acme/connect/", follow=True)
+
+    assert "gave no client ID" in page.text
 
 
 def test_a_public_server_leads_into_no_network_of_the_installation(settings: Any) -> None:
