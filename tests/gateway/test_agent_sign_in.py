@@ -538,6 +538,15 @@ def test_a_form_of_another_site_is_no_consent(browser: Browser, bob: User) -> No
     assert Entry.objects.filter(action="sign_in.form_rejected").count() == 1
 
 
+def test_the_way_back_may_end_in_an_empty_query(bob: User, open_desk: Toolset, here: str) -> None:
+    back = "https://app.example/callback?"
+    app = clients.register({"client_name": "Desk app", "redirect_uris": [back]})
+
+    said = Browser(bob, app, here).allowed(redirect_uri=back)
+
+    assert {"code", "state", "iss"} == set(said)
+
+
 def test_reading_the_page_allows_nothing(browser: Browser) -> None:
     answer = browser.console.get("/oauth/authorize", {**browser.asked(), "decision": "allow"})
 
@@ -1638,6 +1647,24 @@ def test_endpoints_of_clients_take_forms_without_files(browser: Browser) -> None
 
     assert answer.status_code == 400
     assert answer.json()["error_description"] == "Send a form (application/x-www-form-urlencoded)."
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("a=b", "charset=utf-16"),
+        ("&".join(f"n{n}=1" for n in range(1500)), "charset=utf-8"),
+        ("a=" + "x" * 3_000_000, "charset=utf-8"),
+    ],
+    ids=["not UTF-8", "many fields", "long"],
+)
+def test_a_form_that_cannot_be_read_is_answered_as_clients_read_it(
+    browser: Browser, body: str, kind: str
+) -> None:
+    content_type = f"application/x-www-form-urlencoded; {kind}"
+    answer = browser.http.post("/oauth/token", body.encode(), content_type=content_type)
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
 def test_where_it_is_off_no_document_is_read(

@@ -258,5 +258,5 @@ def _back(asked: SignInRequest, **said: str) -> HttpResponse:
     named: dict[str, Any] = {**said, "iss": settings.PUBLIC_URL}
     if asked.state:
         named["state"] = asked.state
-    separator = "&" if urlsplit(asked.redirect_uri).query else "?"
+    separator = "&" if "?" in asked.redirect_uri else "?"
     return _ToClient(f"{asked.redirect_uri}{separator}{urlencode(named)}")

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -100,7 +101,10 @@ def form_of(request: HttpRequest) -> dict[str, str]:
     """Its parameters, each once. Raises OAuthError."""
     if request.content_type != FORM:
         raise OAuthError("invalid_request", f"Send a form ({FORM}).")
-    given: dict[str, Any] = dict(request.POST.lists())
+    try:
+        given: dict[str, Any] = dict(request.POST.lists())
+    except (BadRequest, SuspiciousOperation) as error:
+        raise OAuthError("invalid_request", "Send a shorter form, in UTF-8.") from error
     if any(len(values) > 1 or "\0" in values[0] for values in given.values()):
         raise OAuthError("invalid_request", "Send each parameter once, and without NUL.")
     form = {name: values[0] for name, values in given.items()}
