@@ -57,10 +57,18 @@ def set_sign_in(
     client_id: str = "",
     client_secret: str = "",
     scopes: str = "",
-) -> None:
+    if_changed: bool = False,
+) -> bool:
     """Sets whose credential calls of the server carry, and how it is got. Every credential that
     there was is deleted: it may have been of another client. Raises SignInFailed and
-    SecretRefused."""
+    SecretRefused.
+
+    `if_changed`: for programs that repeat their setting. Where nothing differs, deletes nothing and
+    returns False; a given secret always differs.
+    """
+    asked = _settings(mode, header, client_id, authorization_server.scopes_in(scopes))
+    if if_changed and not client_secret and asked == _settings_of(server):
+        return False
     _check(server, mode, header=header)
     wanted = Server.SignIn(mode)
     Server.objects.select_for_update().get(pk=server.pk)
@@ -85,32 +93,6 @@ def set_sign_in(
         server.sealed_credential = None
     server.save(update_fields=["sign_in", "sealed_credential"])
     record("server.sign_in_set", actor=acting(by), server=server.slug, sign_in=mode or "none")
-
-
-def change_sign_in(
-    server: Server,
-    mode: str,
-    *,
-    by: By,
-    header: str = "",
-    client_id: str = "",
-    client_secret: str = "",
-    scopes: str = "",
-) -> bool:
-    """Calls set_sign_in where the setting differs; otherwise deletes nothing and returns False, for
-    programs that repeat their setting. A given secret always differs."""
-    wanted = _settings(mode, header, client_id, authorization_server.scopes_in(scopes))
-    if not client_secret and wanted == _settings_of(server):
-        return False
-    set_sign_in(
-        server,
-        mode,
-        by=by,
-        header=header,
-        client_id=client_id,
-        client_secret=client_secret,
-        scopes=scopes,
-    )
     return True
 
 

@@ -65,5 +65,5 @@ class SignInOfServer(RowView):
         written = {**body, "sign_in": body["mode"], "scopes": " ".join(body.get("scopes", []))}
         form = ServerSignInForm(written)
         forms.check(form, {"sign_in": "mode"})
-        clients.change_sign_in(server, **form.wanted, by=caller_of(request))
+        clients.set_sign_in(server, **form.wanted, by=caller_of(request), if_changed=True)
         return self.answer(server)

@@ -37,7 +37,7 @@ class Command(BaseCommand):
         if server is None:
             raise CommandError(f"There is no server named {options['name']}.")
         try:
-            changed = clients.change_sign_in(server, **_form(options).wanted, by=None)
+            changed = clients.set_sign_in(server, **_form(options).wanted, by=None, if_changed=True)
         except CountersignError as error:
             raise CommandError(str(error)) from error
         said = "is set" if changed else "was set so already"
