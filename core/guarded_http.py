@@ -162,14 +162,25 @@ def is_named_network(host: str, networks: Sequence[str]) -> bool:
 def is_inside(url: str) -> bool:
     """Whether a URL's host is in a network of the installation, by its address or by any that its
     name has now. A name without an address is not."""
+    return any(_insides(url))
+
+
+def is_wholly_inside(url: str) -> bool:
+    """As is_inside, by all addresses that its name has now."""
+    found = _insides(url)
+    return bool(found) and all(found)
+
+
+def _insides(url: str) -> list[bool]:
+    """Of each address of a URL's host, whether it is in a network of the installation."""
     host, networks = URL(url).host or "", _networks(None)
     if not networks or is_named_network(host, networks):
-        return bool(networks)
+        return [bool(networks)]
     try:
         found = _loop.run(_addresses(host), timeout=RESOLVE_S + 1)
     except (OSError, UnicodeError):
-        return False
-    return any(is_named_network(address, networks) for address in found)
+        return []
+    return [is_named_network(address, networks) for address in found]
 
 
 async def _addresses(host: str) -> list[str]:

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from core.english import gettext as _
 from core.errors import CountersignError
-from core.guarded_http import PlainReply, RequestFailed, check_url, fetch, is_named_network
+from core.guarded_http import PlainReply, RequestFailed, check_url, fetch, is_wholly_inside
 from core.outbound import AddressRefused
 from core.text import is_storable
 
@@ -90,9 +90,9 @@ def discover(url: str) -> AuthorizationServer:
 
 def networks_for(url: str) -> Sequence[str]:
     """The networks that documents of a server may point to: only one that is itself in a named
-    network may lead there. A public one cannot make us ask inside."""
+    network, by all of its addresses, may lead there. A public one cannot make us ask inside."""
     named: Sequence[str] = settings.UPSTREAM_NETWORKS
-    return named if is_named_network(urlsplit(url).hostname or "", named) else ()
+    return named if is_wholly_inside(url) else ()
 
 
 def params_of(challenge: str) -> dict[str, str]:
@@ -232,9 +232,10 @@ def _checked(url: str, issuer: str, document: dict[str, Any]) -> dict[str, Any]:
             raise SignInFailed(_("The authorization server's metadata has no “%s”.") % name)
     # Many servers write null for what they do not have.
     said = {name: value for name, value in document.items() if value is not None}
+    networks = networks_for(url)
     for name in ENDPOINTS:
         if name in said:
-            _check_endpoint(url, name, said[name])
+            _check_endpoint(networks, name, said[name])
     return {
         "issuer": own,
         **{name: said[name] for name in ENDPOINTS if name in said},
@@ -243,9 +244,9 @@ def _checked(url: str, issuer: str, document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check_endpoint(server_url: str, name: str, url: Any) -> None:
+def _check_endpoint(networks: Sequence[str], name: str, url: Any) -> None:
     try:
-        check_url(str(url), networks_for(server_url))
+        check_url(str(url), networks)
     except AddressRefused as error:
         raise SignInFailed(
             _("The authorization server's metadata names a “%(name)s” that cannot be used: %(why)s")

@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.roles import Role
 from audit.models import Entry
 from calls.running.credentials import CallCredentials
-from core import seal
+from core import guarded_http, seal
 from core.errors import RecordUnavailable
 from registry import services
 from registry.connections import Commands, ServerConnection, connection
@@ -433,6 +433,34 @@ def test_a_public_server_leads_into_no_network_of_the_installation(settings: Any
 
     assert authorization_server.networks_for("https://mcp.example.com/mcp") == ()
     assert authorization_server.networks_for("http://127.0.0.1:1/mcp") == ["127.0.0.0/8"]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "is_inside"),
+    [
+        (["10.1.2.3"], True),
+        (["10.1.2.3", "10.1.2.4"], True),
+        (["10.1.2.3", "93.184.215.14"], False),
+        (["10.1.2.3", "192.168.0.1"], False),
+        (["93.184.215.14"], False),
+        ([], False),
+    ],
+)
+def test_a_server_with_a_name_in_a_network_of_the_installation_leads_there(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, addresses: list[str], is_inside: bool
+) -> None:
+    """As the guard of its calls: the sign-in would be the only thing that does not work."""
+    settings.UPSTREAM_NETWORKS = ["10.0.0.0/8"]
+
+    async def found(host: str) -> list[str]:
+        assert host == "mcp.corp.example"
+        return addresses
+
+    monkeypatch.setattr(guarded_http, "_addresses", found)
+
+    networks = authorization_server.networks_for("https://mcp.corp.example/mcp")
+
+    assert networks == (["10.0.0.0/8"] if is_inside else ())
 
 
 def test_a_given_secret_goes_to_no_other_issuer(guarded: Guarded, olga: User) -> None:
