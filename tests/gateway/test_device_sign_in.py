@@ -1,5 +1,6 @@
 """Devices without a browser are signed in by a code that their user types; and attacks on that."""
 
+import itertools
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -411,6 +412,22 @@ def test_a_flood_of_devices_is_bounded(device: Device, monkeypatch: pytest.Monke
         device.start()
     assert DeviceCode.objects.count() == 5
     assert device.error(honest.json()["device_code"]) == "authorization_pending"
+
+
+def test_one_address_hides_nothing_behind_the_entries_of_its_flood(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answers say how long to wait, which is another number each second."""
+    seconds = itertools.count()
+    rate = RequestRate(1, 3600, clock=lambda: float(next(seconds)))
+    monkeypatch.setattr(views, "STARTS", rate)
+
+    answers = [device.ask() for _ in range(4)]
+
+    assert [answer.status_code for answer in answers] == [200] + [429] * 3
+    waits = {answer["Retry-After"] for answer in answers[1:]}
+    assert len(waits) == 3
+    assert reasons() == ["Too many devices of this address ask for a code."]
 
 
 def test_it_is_off_until_it_is_switched_on(

@@ -45,6 +45,7 @@ from registry.models import Toolset
 # Of one address in an hour.
 STARTS = RequestRate(30, 3600.0)
 _SEALED = "device sign-in"
+TOO_MANY = english.gettext("Too many devices of this address ask for a code.")
 ANSWERED = english.gettext("The device was answered before, or its code has expired.")
 
 
@@ -87,12 +88,14 @@ def _check_start(request: HttpRequest, resource: str, client_id: str) -> None:
     """Before any signature is checked. Raises OAuthError."""
     try:
         check_rate(request, STARTS)
-        if toolset_at(resource) is None:
-            why = english.gettext("The client names no address where users sign in agents.")
-            raise OAuthError("invalid_target", why)
-    except OAuthError as error:
-        refusals.agent_sign_in(request, str(error), client_id=client_id)
+    except OAuthError:
+        # Not the answer, which has another number each second: each would be an entry.
+        refusals.agent_sign_in(request, TOO_MANY, client_id=client_id)
         raise
+    if toolset_at(resource) is None:
+        why = english.gettext("The client names no address where users sign in agents.")
+        refusals.agent_sign_in(request, why, client_id=client_id)
+        raise OAuthError("invalid_target", why)
 
 
 @not_in_frames
