@@ -31,7 +31,7 @@ from gateway.protocol.errors import CLOSE, Header, RpcError, unauthorized, unava
 from gateway.protocol.header_cache import BODY, KNOWN, HeaderCacheEntry
 from gateway.protocol.headers import Headers
 from gateway.protocol.reply_stream import respond
-from gateway.submit.token_scope import NOT_FOR_TOOLSET
+from gateway.submit.token_scope import NOT_FOR_TOOLSET, is_switched_off
 from gateway.subscriptions import streams
 from registry.publishing.published_tools import PublishedToolset
 
@@ -213,8 +213,7 @@ class Endpoint:
         if signed_in and signed_in.resource != resource_metadata.resource_of(toolset, server):
             raise unauthorized()
         found = _toolset(snapshot, toolset, server, bearer)
-        # Signed in here by a user, and that was switched off since.
-        if signed_in and not found.agent_sign_in and _is_by_user(bearer):
+        if signed_in and is_switched_off(found, bearer):
             raise unauthorized()
         return bearer, found
 
@@ -283,12 +282,6 @@ class Endpoint:
         """This process is about to end: who would wait for longer comes back to another one."""
         if self._runtime is not None:
             self._runtime.watch.shorten_waits(settings.STOP_WITHIN_S - ANSWERED_S)
-
-
-def _is_by_user(bearer: Bearer) -> bool:
-    """Whether a user's sign-in is behind the access token, and no workload or other provider."""
-    grant = bearer.grant.signed_in if bearer.grant else None
-    return grant is not None and bool(grant.resource)
 
 
 def _address(scope: Any) -> tuple[str, str]:

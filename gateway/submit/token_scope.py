@@ -1,4 +1,4 @@
-"""The limits of tokens to some toolsets, or to read-only tools."""
+"""The limits of tokens to some toolsets, to read-only tools, and to where users sign in agents."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ def why_outside(bearer: Bearer, toolset: PublishedToolset, tool: PublishedTool |
     if not bearer.opens(toolset.slug):
         return NOT_FOR_TOOLSET
     return NOT_READ_ONLY if bearer.reads_only and tool and not tool.only_reads else ""
+
+
+def is_switched_off(toolset: PublishedToolset, bearer: Bearer) -> bool:
+    """Whether a user's sign-in is behind the access token, and no workload or other provider, and
+    users no longer sign in agents at its toolset."""
+    grant = bearer.grant.signed_in if bearer.grant else None
+    return grant is not None and bool(grant.resource) and not toolset.agent_sign_in
 
 
 def narrow(bearer: Bearer, toolset: PublishedToolset) -> PublishedToolset:

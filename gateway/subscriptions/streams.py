@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from uuid import UUID
 import orjson
 
 from core.errors import RecordUnavailable
+from core.events_in_time import set_within
 from gateway.methods import stream_resumption
 from gateway.process import completed_pages
 from gateway.process.runtime import Snapshot
@@ -24,6 +26,7 @@ from gateway.protocol.errors import CLOSE, RETRY_LATER, RpcError, invalid_params
 from gateway.protocol.reply_stream import ReplyStream
 from gateway.protocol.revisions import META
 from gateway.protocol.sessions import session_key
+from gateway.submit.token_scope import is_switched_off
 from gateway.subscriptions import session_progress, task_updates
 from gateway.subscriptions.resource_updates import Subscriptions
 from registry.publishing.published_tools import CALL, PublishedTool, PublishedToolset
@@ -175,7 +178,8 @@ async def _hear(
         # Something may have changed between the request's snapshot and now.
         with contextlib.suppress(RecordUnavailable):
             look(await context.runtime.newest())
-        await ended.wait()
+        # An expired token changes nothing that anybody would look at.
+        await set_within(ended, context.bearer.expires_at - time.time())
     finally:
         config_changes.leave(look)
 
@@ -205,7 +209,7 @@ def _offered(context: RequestContext, snapshot: Snapshot) -> dict[str, Any] | No
     toolset = snapshot.catalogue.toolset(context.toolset.slug)
     if toolset is None or context.bearer.agent_id not in toolset.agents:
         return None
-    if not snapshot.tokens.holds(context.bearer):
+    if not snapshot.tokens.holds(context.bearer) or is_switched_off(toolset, context.bearer):
         return None
     tools = toolset.by_server.get(context.server) if context.server else toolset.by_exposed
     if tools is None:

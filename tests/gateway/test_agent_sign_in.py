@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -45,6 +46,7 @@ from tests.gateway.agent import Agent, Reply
 from tests.gateway.client_documents import DocumentHost
 from tests.gateway.conftest import AddRule, add_rule, decide, until
 from tests.gateway.limiting import limit
+from tests.gateway.test_listening import following, listening
 from tests.processes import Stack
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -777,6 +779,26 @@ async def test_what_ends_the_sign_in_ends_its_access_tokens_at_once(
 
     await until(refused, seconds=3)
     await until(lambda: Entry.objects.filter(action="agent.token_rejected").aexists())
+
+
+async def test_a_client_hears_nothing_after_sign_in_was_switched_off(
+    gateway: Stack,
+    http: aiohttp.ClientSession,
+    app: SignInClient,
+    bob: User,
+    open_desk: Toolset,
+) -> None:
+    resource = f"{gateway.agents_url}/mcp/desk"
+    given = await sync_to_async(signed_in)(bob, app, resource)
+    agent = Agent(http, resource, given["access_token"])
+    async with AsyncExitStack() as on:
+        heard = await listening(agent, on, {"toolsListChanged": True}, request_id="x")
+        await following(heard)
+        await sync_to_async(services.set_agent_sign_in)(open_desk, False, by=bob)
+
+        assert (await following(heard))["id"] == "x"
+        with pytest.raises(StopAsyncIteration):
+            await following(heard)
 
 
 async def test_old_and_forged_access_tokens_open_nothing(

@@ -4,12 +4,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from typing import Any
 
 import aiohttp
 import httpx2
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -158,6 +160,19 @@ async def test_a_revoked_token_hears_no_more(
             await following(heard)
     assert ended["id"] == "x"
     assert ended["result"] == {"resultType": "complete", "_meta": {SUBSCRIPTION: "x"}}
+
+
+async def test_an_expired_token_hears_no_more(agent: Agent, scout: AgentRow) -> None:
+    """Nothing else changes meanwhile that would have anybody look at it."""
+    soon = timezone.now() + timedelta(seconds=3)
+    await AgentToken.objects.filter(agent=scout).aupdate(expires_at=soon)
+    async with AsyncExitStack() as on:
+        heard = await listening(agent, on, {"toolsListChanged": True}, request_id="x")
+        await following(heard)
+
+        ended = await following(heard)
+    assert (ended["id"], ended["result"]["resultType"]) == ("x", "complete")
+    assert timezone.now() >= soon
 
 
 async def test_an_agent_taken_off_the_toolset_hears_no_more(
