@@ -100,6 +100,12 @@ CUT = """() => [...document.querySelectorAll("main :is(p, li, td, th, dt, dd, h1
   .filter((e) => e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1)
   .map((e) => e.textContent.trim().slice(0, 80))"""
 
+# Names that reach beyond their link or button, over what stands beside it.
+SQUEEZED = """() => [...document.querySelectorAll("nav a, .button, .chip")]
+  .filter((e) => e.clientWidth && e.checkVisibility({visibilityProperty: true}))
+  .filter((e) => getComputedStyle(e).overflowX === "visible" && e.scrollWidth > e.clientWidth + 1)
+  .map((e) => e.textContent.trim().slice(0, 80))"""
+
 NAMELESS = """() => [...document.querySelectorAll("a, button, input, select, textarea")]
   .filter((e) => e.type !== "hidden" && e.checkVisibility() && !e.closest(".first-button"))
   .filter((e) => !(e.textContent.trim() || e.labels?.length || e.getAttribute("aria-label")
@@ -123,6 +129,7 @@ def complaints(page: Page) -> list[str]:
             ("a broken word", BROKEN),
             ("a loose comma", LOOSE),
             ("cut off", CUT),
+            ("squeezed", SQUEEZED),
             ("the same id twice", NOT_ALONE),
         )
         for one in page.evaluate(script)

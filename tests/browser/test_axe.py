@@ -46,12 +46,15 @@ def look(page: Page) -> list[str]:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
 @pytest.mark.parametrize("part", range(PARTS))
-def test_every_page_can_be_read_and_used(opened: Opened, office: Office, part: int) -> None:
+def test_every_page_can_be_read_and_used(
+    opened: Opened, office: Office, part: int, locale: str
+) -> None:
     ada = everybody("ada")
     furnish(office, ada)
     pages = every_page(office, ada)
-    page = opened(ada)
+    page = opened(ada, locale=locale)
     wrong: dict[str, list[str]] = {}
     for address in [*pages, *further(office)][part::PARTS]:
         page.goto(address)
@@ -94,6 +97,8 @@ WRONG = {
     "a broken word": "main.querySelector('.lead').style.cssText = 'max-width: 2.5ch; flex: none; "
     "overflow-wrap: anywhere'",
     "a loose comma": "main.querySelector('.lead').textContent = 'Created by ada , now'",
+    "squeezed": "main.querySelector('button').style.cssText = 'width: 26px; padding: 0; "
+    "white-space: nowrap'",
     "cut off": "main.querySelector('.lead').style.cssText = 'height: 8px; overflow: hidden'",
     "scrolls sideways": "main.querySelector('h1').style.minWidth = '2000px'",
     "2 h1": "main.append(main.querySelector('h1').cloneNode(true))",

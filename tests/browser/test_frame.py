@@ -9,7 +9,9 @@ from playwright.sync_api import Page, expect
 from accounts.roles import Role
 from calls.models import Call
 from calls.record.states import State
+from tests.browser import reading
 from tests.browser.conftest import Opened
+from tests.browser.every_page import everybody
 from tests.browser.scene import Office
 from tests.console import scenery
 from tests.console.scenery import PASSWORD
@@ -288,3 +290,15 @@ def test_a_plain_form_comes_back_to_its_page_after_the_sign_in(
 
     page.wait_for_url("**/toolsets/office/")
     expect(title).to_have_value("A better title")
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+@pytest.mark.parametrize("address", ["/new/server/", "/tools/mailer.send_mail/"])
+def test_tabs_on_a_phone_do_not_cover_each_other(
+    opened: Opened, office: Office, address: str, locale: str
+) -> None:
+    page = opened(everybody("ada"), locale=locale, viewport={"width": 360, "height": 780})
+    page.goto(address)
+    expect(page.locator("nav.pages a").first).to_be_visible()
+
+    assert page.evaluate(reading.SQUEEZED) == []
