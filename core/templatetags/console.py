@@ -271,7 +271,12 @@ _ABOUT = (
     "export",
     "format",
     "key",
+    "plan",
+    "name",
+    "target",
 )
+# As pages name it.
+_PLAN_DIGITS = 10
 
 
 @register.filter
@@ -281,13 +286,27 @@ def about(details: object) -> str:
         return ""
     # Beside the name of a client nobody looks for the ids of its sign-in.
     passed = {"token"} if details.get("client") else set()
-    named = [_plainly(details[name]) for name in _ABOUT if details.get(name) and name not in passed]
+    named = [
+        _plainly(name, details[name]) for name in _ABOUT if details.get(name) and name not in passed
+    ]
     return " · ".join(named)[:200]
 
 
-def _plainly(fact: object) -> str:
+def _plainly(name: str, fact: object) -> str:
     """A fact of facts, such as {"agent": "scout"}, by its values."""
-    return " ".join(map(str, fact.values())) if isinstance(fact, dict) else str(fact)
+    match name, fact:
+        case _, dict():
+            return " ".join(map(str, fact.values()))
+        case "export", _:
+            return _("export %(n)s") % {"n": fact}
+        case "format", "csv" | "jsonl":
+            return str(fact).upper()
+        case "format", "proof":
+            return _("JSONL with proofs")
+        case "plan", _:
+            return str(fact)[:_PLAN_DIGITS]
+        case _:
+            return str(fact)
 
 
 @register.filter
