@@ -263,7 +263,11 @@ class Camera(NamedTuple):
         is_open = page.locator("dialog[open]").count() > 0
         if not is_open:
             whole_page(page)
+            page.locator(".htmx-request").first.wait_for(state="detached")
         for theme in [theme for theme in THEMES if THEME in ("", theme)]:
+            # What is fetched when it comes into view makes the page longer.
+            if not is_open:
+                whole_page(page)
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             path = self.target / f"{name}.{size}.{theme}.png"
             page.screenshot(path=path, full_page=not is_open)
