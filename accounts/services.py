@@ -331,7 +331,7 @@ def set_active(person: User, active: bool, *, by: By, reason: str = "") -> None:
     their agents' tokens. Pages and providers go by approvals/disabling.py, which ends the rest."""
     author = account_of(by)
     if not active and person == author:
-        raise AccountRefused(_("Nobody switches off themselves: ask another administrator."))
+        raise AccountRefused(_("You cannot disable your own account: ask another administrator."))
     role_changes.refuse_beyond(person, author)
     if not active:
         keep_an_administrator(person)

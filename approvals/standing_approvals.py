@@ -296,7 +296,7 @@ def obstacle(call: Call, decision: Decision) -> str:
         return _("Nobody approved the call.")
     grant = use.grant
     if grant.revoked_at is not None:
-        return _("The grant that let it run was revoked.")
+        return _("The standing approval that let it run was revoked.")
     if not Grant.objects.trusted().filter(pk=grant.pk).exists():
         return _("Who granted it may no longer decide.")
     if grant.owner_id in eligibility.parties(call) | eligibility.excluded_people(call):

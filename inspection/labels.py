@@ -18,7 +18,7 @@ _LABELS: dict[str, str | Promise] = {
     "traceback": _("tracebacks"),
     "path": _("internal paths"),
     "cut": _("cut to the size allowed"),
-    "link": _("links to other hosts, made inert"),
+    "link": _("links to other hosts, deactivated"),
     "marked": _("texts marked as data"),
 }
 

@@ -44,6 +44,6 @@ def _sentences(rules: ResultRules) -> Iterator[str]:
 
 def _links(hosts: str) -> str:
     if not hosts.split():
-        return _("Links and images are made inert.")
-    said = _("Links and images are made inert, except those of %(hosts)s.")
+        return _("Links and images are deactivated.")
+    said = _("Links and images are deactivated, except those of %(hosts)s.")
     return said % {"hosts": ", ".join(hosts.split())}

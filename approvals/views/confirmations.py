@@ -172,7 +172,7 @@ def revoke_grants(request: ConsoleRequest) -> HttpResponse:
 def end_session(request: ConsoleRequest, pk: int) -> HttpResponse:
     own = BrowserSession.objects.filter(person=request.user)
     session = get_object_or_404(own.exclude(key=request.session.session_key), pk=pk)
-    title = _("End the session %s?") % f"{session.device} {session.address}".strip()
+    title = _("End the session “%s”?") % f"{session.device} {session.address}".strip()
     action = reverse("accounts:end_session", args=[pk])
     return show(request, _of_sessions(title, action, _("End the session"), 1))
 

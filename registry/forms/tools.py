@@ -26,7 +26,7 @@ class ResultRulesForm(forms.ModelForm):  # type: ignore[type-arg]
             "result_personal": _("Mask personal data"),
             "result_tracebacks": _("Leave out tracebacks"),
             "result_max_bytes": _("Most bytes of a result"),
-            "result_links": _("Make links and images inert"),
+            "result_links": _("Deactivate links and images"),
             "result_hosts": _("Except those of these hosts"),
             "result_marking": _("Mark as data for the model"),
             "result_patterns": _("Mask by patterns of your own"),

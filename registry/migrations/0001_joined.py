@@ -977,7 +977,7 @@ class Migration(migrations.Migration):
                         models.BooleanField(
                             db_default=False,
                             default=False,
-                            verbose_name="make links and images inert",
+                            verbose_name="deactivate links and images",
                         ),
                     ),
                     (

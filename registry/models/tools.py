@@ -192,7 +192,7 @@ class Tool(models.Model):
         _("most bytes of a result"), null=True, blank=True
     )
     result_links = models.BooleanField(
-        _("make links and images inert"), default=False, db_default=False
+        _("deactivate links and images"), default=False, db_default=False
     )
     result_hosts = models.CharField(
         _("except those of these hosts"), max_length=1000, blank=True, default="", db_default=""

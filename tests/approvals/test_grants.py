@@ -414,7 +414,7 @@ def test_a_call_that_nobody_approved_is_not_claimed(approved: Call, alice: User)
         queued, Decision(Effect.ASK, 1, "r", "", thresholds=(Threshold(approve=2),))
     )
     revoke(grant, by=alice)
-    assert obstacle(queued, ASKED) == "The grant that let it run was revoked."
+    assert obstacle(queued, ASKED) == "The standing approval that let it run was revoked."
 
 
 def test_deny_always_wins(approved: Call, alice: User) -> None:

@@ -113,7 +113,7 @@ def test_nobody_switches_off_themselves(as_ada: Client, ada: User) -> None:
 
     page = as_ada.post(at("set_person_active", ada), {"active": "0"}, follow=True)
 
-    assert "Nobody switches off themselves" in page.text
+    assert "You cannot disable your own account" in page.text
     ada.refresh_from_db()
     assert ada.is_active
 

@@ -107,7 +107,7 @@ def test_a_token_does_not_disable_its_creator_or_the_last_administrator(
 
     answer = robot.ask("PATCH", "users/ada", {"enabled": False}, If_Match=tag)
 
-    assert "Nobody switches off themselves" in problem(answer, 400)
+    assert "You cannot disable your own account" in problem(answer, 400)
     ada.refresh_from_db()
     assert ada.is_active
 

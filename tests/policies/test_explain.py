@@ -271,7 +271,7 @@ def test_every_choice_for_results_has_a_sentence_of_its_own() -> None:
     own = result_sentences(ResultRules(patterns="order: O-1\nticket: T-1"))
     assert own == ["Matches of its operator's patterns are masked: order, ticket."]
     hosts = result_sentences(ResultRules(links=True, hosts="example.org *.corp.cn"))
-    assert hosts == ["Links and images are made inert, except those of example.org, *.corp.cn."]
+    assert hosts == ["Links and images are deactivated, except those of example.org, *.corp.cn."]
 
 
 def test_it_says_what_a_server_has_done_to_results(scout: Agent, olga: User) -> None:
@@ -284,7 +284,7 @@ def test_it_says_what_a_server_has_done_to_results(scout: Agent, olga: User) -> 
 
     set_result_rules(tool, ResultRules(links=True), by=olga)
     page = suppose("scout", "mailer.send_mail")
-    assert page.results == ["Links and images are made inert."]
+    assert page.results == ["Links and images are deactivated."]
 
 
 def test_the_simulator_says_it_in_the_language_of_the_page(scout: Agent, olga: User) -> None:

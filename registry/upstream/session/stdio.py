@@ -276,7 +276,7 @@ class StdioServer:
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise NotSent(_("The server has been taken away."))
+            raise NotSent(_("The server was removed."))
 
     async def _probe(self, child: ServerProcess) -> str:
         """The revision to speak. Whatever an older server makes of the question, it is older."""

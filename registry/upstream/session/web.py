@@ -56,7 +56,7 @@ class EventServer(StdioServer):
         if self._child:
             await self._child.stop()
         if self._closed:
-            raise NotSent(_("The server has been taken away."))
+            raise NotSent(_("The server was removed."))
         stream = self._child = await self._web.stream(self._stderr)
         return stream
 
