@@ -164,7 +164,7 @@ async def test_a_revoked_token_hears_no_more(
 
 async def test_an_expired_token_hears_no_more(agent: Agent, scout: AgentRow) -> None:
     """Nothing else changes meanwhile that would have anybody look at it."""
-    soon = timezone.now() + timedelta(seconds=3)
+    soon = timezone.now() + timedelta(seconds=8)
     await AgentToken.objects.filter(agent=scout).aupdate(expires_at=soon)
     async with AsyncExitStack() as on:
         heard = await listening(agent, on, {"toolsListChanged": True}, request_id="x")
