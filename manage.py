@@ -58,11 +58,16 @@ def main() -> None:
 
 
 def run_command() -> None:
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
     from django.db.utils import OperationalError
 
     try:
         execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        if "--traceback" in sys.argv:
+            raise
+        sys.exit(str(error))
     except OperationalError as error:
         if "--traceback" in sys.argv:
             raise

@@ -7,6 +7,8 @@ from ssl import CERT_REQUIRED
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from core.bad_setting import BadSetting
+
 SENTINEL = "redis+sentinel"
 SENTINEL_PORT = 26379
 # A machine that is gone answers nothing: the next Sentinel is asked, or the next server.
@@ -16,7 +18,11 @@ FORM = (
     "redis+sentinel://user:password@host:26379,host:26379,host:26379/NAME/0, where NAME is what "
     "Sentinel calls the servers."
 )
-
+ONE_FORM = (
+    "REDIS_URL has not the form redis://user:password@host:6379/0, or rediss:// for an encrypted "
+    "connection. In the password, write / as %2F, # as %23, ? as %3F, @ as %40, : as %3A and % as "
+    "%25."
+)
 
 RABBITMQ, ENCRYPTED = "amqp", "amqps"
 VALKEY = ("redis", "rediss", SENTINEL)
@@ -26,7 +32,7 @@ NO_BROKER = (
 )
 
 
-class BadBrokerUrl(ValueError):
+class BadBrokerUrl(BadSetting):
     """BROKER_URL or REDIS_URL cannot be used; never repeats the password in it."""
 
 
@@ -47,13 +53,21 @@ class Broker(NamedTuple):
 
 
 def broker(url: str) -> Broker:
-    """Raises BadBrokerUrl."""
-    if urlsplit(url).scheme != SENTINEL:
-        return Broker([url], url)
+    """Raises BadBrokerUrl: without the error of which it is made, whose words may have a part of
+    the password."""
+    if url.startswith(f"{SENTINEL}:"):
+        try:
+            return _by_sentinel(url)
+        except ValueError:
+            raise BadBrokerUrl(FORM) from None
     try:
-        return _by_sentinel(url)
-    except ValueError as error:
-        raise BadBrokerUrl(FORM) from error
+        parts = urlsplit(url)
+        is_one = parts.scheme in VALKEY and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one:
+        raise BadBrokerUrl(ONE_FORM)
+    return Broker([url], url)
 
 
 def messages(url: str, of_pages: Broker) -> Messages:

@@ -7,6 +7,8 @@ from email.headerregistry import HeaderRegistry
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from core.bad_setting import BadSetting
+
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 FILES = "notifications.mail_files.PrivateFileBackend"
 PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
@@ -19,11 +21,11 @@ FORM = (
 )
 
 
-class BadEmailUrl(ValueError):
+class BadEmailUrl(BadSetting):
     """EMAIL_URL cannot be used; never repeats the password in it."""
 
 
-class BadEmailSender(ValueError):
+class BadEmailSender(BadSetting):
     """COUNTERSIGN_EMAIL_FROM is no address."""
 
 

@@ -9,6 +9,8 @@ import argparse
 import socket
 from urllib.parse import urlsplit
 
+from core.bad_setting import BadSetting
+
 BACKLOG = 2048
 
 
@@ -39,7 +41,7 @@ def parse_address(text: str, *, setting: str) -> tuple[str, int] | None:
             return parts.hostname, parts.port
     except ValueError:
         pass
-    raise ValueError(f"{setting} is {text!r}, and has to be an address with a port: 127.0.0.1:9100")
+    raise BadSetting(f"{setting} is {text!r}, and has to be an address with a port: 127.0.0.1:9100")
 
 
 def arguments() -> argparse.Namespace:

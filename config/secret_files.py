@@ -28,17 +28,23 @@ def read_secret_files(environment: MutableMapping[str, str]) -> None:
     """Sets each NAME whose NAME_FILE is set, and removes NAME_FILE: a process that is started with
     another NAME gets that one. Raises ImproperlyConfigured."""
     for name in NAMES:
-        if path := environment.pop(f"{name}_FILE", ""):
+        if path := environment.get(f"{name}_FILE", ""):
             if environment.get(name):
                 raise ImproperlyConfigured(f"Set {name} or {name}_FILE, not both.")
             environment[name] = _content(name, Path(path))
+        # Only now: Django reads the settings once more to say what is wrong with them.
+        environment.pop(f"{name}_FILE", None)
 
 
 def _content(name: str, path: Path) -> str:
     try:
         content = path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ImproperlyConfigured(f"{name}_FILE: {path} cannot be read: {error}") from error
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{name}_FILE: {path} cannot be read: {error.strerror}."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ImproperlyConfigured(f"{name}_FILE: {path} is no text in UTF-8.") from error
     if not content:
         raise ImproperlyConfigured(f"{name}_FILE: {path} is empty.")
     return content

@@ -12,9 +12,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from celery.schedules import crontab
-from psycopg.conninfo import conninfo_to_dict
 
 from config.broker import broker, messages
+from config.environment import (
+    database_parts,
+    level,
+    networks,
+    number,
+    numbers,
+    switch,
+    whole,
+)
 from config.mail import mail_server, sender
 from config.ports import parse_address
 from config.secret import old_secret_keys, open_kept, secret_key
@@ -26,7 +34,7 @@ from core.connections import KEEPALIVE, PAGES, DatabaseConnection
 read_secret_files(os.environ)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = Path(os.environ.get("COUNTERSIGN_DATA", BASE_DIR / "var")).resolve()
+DATA_DIR = Path(os.environ.get("COUNTERSIGN_DATA") or BASE_DIR / "var").resolve()
 
 
 def _shared(name: str) -> dict[str, str]:
@@ -77,12 +85,12 @@ OLD_SECRET_KEYS = tuple(map(open_kept, old_secret_keys(DATA_DIR)))
 # The key that signs checkpoints: only the sealer's environment names it.
 _seal_key_file = os.environ.get("COUNTERSIGN_SEAL_KEY_FILE", "")
 SEAL_KEY_FILE = Path(_seal_key_file) if _seal_key_file else None
-DEBUG = os.environ.get("COUNTERSIGN_DEBUG") == "1"
+DEBUG = switch("COUNTERSIGN_DEBUG")
 PUBLIC_URL = service_url("COUNTERSIGN_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
 AGENT_URL = service_url("COUNTERSIGN_AGENT_URL", "http://127.0.0.1:8001").rstrip("/")
 ALLOWED_HOSTS = [
     host
-    for host in os.environ.get("COUNTERSIGN_HOSTS", "127.0.0.1,localhost,[::1]").split(",")
+    for host in (os.environ.get("COUNTERSIGN_HOSTS") or "127.0.0.1,localhost,[::1]").split(",")
     if host
 ]
 # Pages of other origins that may call the agents' endpoint; programs send no Origin at all.
@@ -91,9 +99,10 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 CSRF_FAILURE_VIEW = "accounts.refusals.form_without_token"
 # Whose word about a client's address counts (core/client_address.py), as CIDRs: nobody's.
 TRUSTED_PROXIES = [
-    ip_network(text.strip())
-    for text in os.environ.get("COUNTERSIGN_TRUSTED_PROXIES", "").split(",")
-    if text.strip()
+    ip_network(text)
+    for text in networks(
+        "COUNTERSIGN_TRUSTED_PROXIES", os.environ.get("COUNTERSIGN_TRUSTED_PROXIES", "")
+    )
 ]
 
 # daphne is no application here: it would only change runserver, and cost every process 0.5 s.
@@ -163,8 +172,8 @@ TEMPLATES = [
 ]
 
 
-def _database(url: str, **options: Any) -> dict[str, Any]:
-    parts = conninfo_to_dict(url)
+def _database(name: str, url: str, **options: Any) -> dict[str, Any]:
+    parts = database_parts(name, url)
     return {
         "ENGINE": "core.postgresql",
         "NAME": parts.pop("dbname", ""),
@@ -179,6 +188,7 @@ def _database(url: str, **options: Any) -> dict[str, Any]:
 
 DATABASES = {
     "default": _database(
+        "DATABASE_URL",
         DATABASE_URL,
         # Waited for again and again, as long as the database answers others.
         pool={
@@ -194,17 +204,20 @@ DATABASES = {
     # A cursor of the server's lives in one session.
     | {"DISABLE_SERVER_SIDE_CURSORS": IS_POOLED},
     # Migrations and grants run as the owner: `migrate --database owner`.
-    "owner": _database(DATABASE_OWNER_URL),
+    "owner": _database("DATABASE_OWNER_URL", DATABASE_OWNER_URL),
 }
 # A database that answers nobody for so long is away, and who waits for it is told so.
-DATABASE_SILENT_S = float(os.environ.get("COUNTERSIGN_DATABASE_SILENT_S", "1.5"))
+DATABASE_SILENT_S = number("COUNTERSIGN_DATABASE_SILENT_S", "1.5", above=0)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-APP_ROLE = conninfo_to_dict(DATABASE_URL).get("user") or ""
+APP_ROLE = database_parts("DATABASE_URL", DATABASE_URL).get("user") or ""
 # Who seals the record (docs/en/concepts/security-model.md); else the application's role.
 SEAL_ROLE = service_url("COUNTERSIGN_SEAL_ROLE", "")
 # Whom `prepare` gives the rights that `manage.py maintain` needs, and takes them from others.
 MAINTENANCE_ROLE = (
-    conninfo_to_dict(os.environ.get("DATABASE_MAINTENANCE_URL", "")).get("user") or ""
+    database_parts("DATABASE_MAINTENANCE_URL", os.environ.get("DATABASE_MAINTENANCE_URL", "")).get(
+        "user"
+    )
+    or ""
 )
 
 AUTH_USER_MODEL = "accounts.User"
@@ -231,8 +244,8 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "accounts:sign_in"
 SESSION_ENGINE = "accounts.session_store"
 # A session ends when it was not used for so long, and so long after its sign-in.
-SESSION_IDLE_S = float(os.environ.get("COUNTERSIGN_SESSION_IDLE_S", str(4 * 3600)))
-SESSION_MAX_S = float(os.environ.get("COUNTERSIGN_SESSION_MAX_S", str(12 * 3600)))
+SESSION_IDLE_S = number("COUNTERSIGN_SESSION_IDLE_S", str(4 * 3600), above=0)
+SESSION_MAX_S = number("COUNTERSIGN_SESSION_MAX_S", str(12 * 3600), above=0)
 SESSION_COOKIE_AGE = int(SESSION_MAX_S)
 # Of the link in a mail, in seconds.
 PASSWORD_RESET_TIMEOUT = 1800
@@ -340,7 +353,7 @@ _hosts = os.environ.get("COUNTERSIGN_PUSH_HOSTS", PUSH_SERVICES).split(",")
 PUSH_HOSTS = [host.strip() for host in _hosts if host.strip()]
 
 # Where Slack apps send to; GovSlack has another address.
-SLACK_API_URL = os.environ.get("COUNTERSIGN_SLACK_API_URL", "https://slack.com/api").rstrip("/")
+SLACK_API_URL = (os.environ.get("COUNTERSIGN_SLACK_API_URL") or "https://slack.com/api").rstrip("/")
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.AgentTokenAuthentication"],
@@ -369,26 +382,30 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 # Private networks where documents of agents' clients may be, as CIDRs; and whether clients may
 # register themselves (docs/en/guides/agent-sign-in.md).
-CLIENT_NETWORKS = [n for n in os.environ.get("COUNTERSIGN_CLIENT_NETWORKS", "").split(",") if n]
+CLIENT_NETWORKS = networks(
+    "COUNTERSIGN_CLIENT_NETWORKS", os.environ.get("COUNTERSIGN_CLIENT_NETWORKS", "")
+)
 # Schemes of their apps, beside those of accounts/agent_sign_in/redirects.py.
 CLIENT_SCHEMES = frozenset(
     scheme for scheme in os.environ.get("COUNTERSIGN_CLIENT_SCHEMES", "").split(",") if scheme
 ) - {"about", "blob", "data", "file", "filesystem", "http", "https", "javascript", "vbscript"}
-CLIENT_REGISTRATION = os.environ.get("COUNTERSIGN_CLIENT_REGISTRATION") == "1"
+CLIENT_REGISTRATION = switch("COUNTERSIGN_CLIENT_REGISTRATION")
 # Of one address in an hour: an office may share one.
-CLIENT_REGISTRATIONS = int(os.environ.get("COUNTERSIGN_CLIENT_REGISTRATIONS", "100"))
+CLIENT_REGISTRATIONS = whole("COUNTERSIGN_CLIENT_REGISTRATIONS", "100")
 # Where servers may be besides public addresses, as CIDRs: an operator's word, never a server's.
-UPSTREAM_NETWORKS = [n for n in service_url("COUNTERSIGN_UPSTREAM_NETWORKS", "").split(",") if n]
+UPSTREAM_NETWORKS = networks(
+    "COUNTERSIGN_UPSTREAM_NETWORKS", service_url("COUNTERSIGN_UPSTREAM_NETWORKS", "")
+)
 # Whether two people confirm a plan of a policy file (approvals/policy_plans/).
-POLICY_NEEDS_TWO = os.environ.get("COUNTERSIGN_POLICY_NEEDS_TWO") == "1"
+POLICY_NEEDS_TWO = switch("COUNTERSIGN_POLICY_NEEDS_TWO")
 # A program that looks at new definitions too: words as a shell would split them, but no shell.
 SCANNER = shlex.split(os.environ.get("COUNTERSIGN_SCANNER", ""))
-SCANNER_TIMEOUT_S = float(os.environ.get("COUNTERSIGN_SCANNER_TIMEOUT_S", "60"))
-RED_NEEDS_TWO = os.environ.get("COUNTERSIGN_RED_NEEDS_TWO") == "1"
-PUBLISH_ON_DISCOVERY = os.environ.get("COUNTERSIGN_PUBLISH_ON_DISCOVERY") == "1"
+SCANNER_TIMEOUT_S = number("COUNTERSIGN_SCANNER_TIMEOUT_S", "60", above=0)
+RED_NEEDS_TWO = switch("COUNTERSIGN_RED_NEEDS_TWO")
+PUBLISH_ON_DISCOVERY = switch("COUNTERSIGN_PUBLISH_ON_DISCOVERY")
 # The host's catalogue of commands that stdio servers may run: a JSON file that only the host's
 # administrator writes. A command that is not in it never starts.
-STDIO_CATALOGUE = Path(os.environ.get("COUNTERSIGN_STDIO_CATALOGUE", DATA_DIR / "stdio.json"))
+STDIO_CATALOGUE = Path(os.environ.get("COUNTERSIGN_STDIO_CATALOGUE") or DATA_DIR / "stdio.json")
 # The server of statements (gateway/statements), which every installation may register as a command.
 STATEMENTS_ARGV = [sys.executable, str(BASE_DIR / "gateway" / "statements" / "server.py")]
 BUILT_IN_COMMANDS = {"statements": {"argv": STATEMENTS_ARGV, "title": "Statements"}}
@@ -404,80 +421,80 @@ EMBEDDINGS_KEY = os.environ.get("COUNTERSIGN_EMBEDDINGS_KEY", "")
 
 # The identity providers with which people sign in: a file in TOML or JSON that only the host's
 # administrator writes (accounts/oidc/providers.py).
-OIDC_FILE = Path(os.environ.get("COUNTERSIGN_OIDC_FILE", DATA_DIR / "oidc.toml"))
+OIDC_FILE = Path(os.environ.get("COUNTERSIGN_OIDC_FILE") or DATA_DIR / "oidc.toml")
 
 # Whether passwords and passkeys sign in, and links that people make; links that are made at the
 # host do so in any case.
-LOCAL_SIGN_IN = os.environ.get("COUNTERSIGN_LOCAL_SIGN_IN", "1") != "0"
+LOCAL_SIGN_IN = switch("COUNTERSIGN_LOCAL_SIGN_IN", "1")
 
 # Where checkpoints of the record are kept besides the database: best on another disk or host.
-ANCHOR_FILE = Path(os.environ.get("COUNTERSIGN_ANCHOR_FILE", DATA_DIR / "checkpoints"))
+ANCHOR_FILE = Path(os.environ.get("COUNTERSIGN_ANCHOR_FILE") or DATA_DIR / "checkpoints")
 
 # What was erased, for restores of older backups: best on another disk or host, and in no backup.
-ERASURE_LEDGER = Path(os.environ.get("COUNTERSIGN_ERASURE_LEDGER", DATA_DIR / "erasures"))
+ERASURE_LEDGER = Path(os.environ.get("COUNTERSIGN_ERASURE_LEDGER") or DATA_DIR / "erasures")
 
 # A store that speaks like S3, for archives of months: its address and a key for it.
 ARCHIVE_URL = os.environ.get("COUNTERSIGN_ARCHIVE_URL", "").rstrip("/")
-ARCHIVE_REGION = os.environ.get("COUNTERSIGN_ARCHIVE_REGION", "us-east-1")
+ARCHIVE_REGION = os.environ.get("COUNTERSIGN_ARCHIVE_REGION") or "us-east-1"
 ARCHIVE_ACCESS_KEY = os.environ.get("COUNTERSIGN_ARCHIVE_ACCESS_KEY", "")
 ARCHIVE_SECRET_KEY = os.environ.get("COUNTERSIGN_ARCHIVE_SECRET_KEY", "")
 
 # So long an invited account counts as its inviter's where two people are needed, unless somebody
 # else confirms it (accounts/independence.py).
-INVITE_DAYS = int(os.environ.get("COUNTERSIGN_INVITE_DAYS", "30"))
+INVITE_DAYS = whole("COUNTERSIGN_INVITE_DAYS", "30")
 
 # Whether somebody who is alone in a new installation decides on calls of their own agents.
-SINGLE_PERSON = os.environ.get("COUNTERSIGN_SINGLE_PERSON", "1") != "0"
+SINGLE_PERSON = switch("COUNTERSIGN_SINGLE_PERSON", "1")
 
 # Whether a second administrator, where there is one, confirms who becomes approver or
 # administrator.
-TWO_ADMINISTRATORS = os.environ.get("COUNTERSIGN_TWO_ADMINISTRATORS", "1") != "0"
+TWO_ADMINISTRATORS = switch("COUNTERSIGN_TWO_ADMINISTRATORS", "1")
 
-DECIDE_WITHIN_S = int(os.environ.get("COUNTERSIGN_DECIDE_WITHIN_S", "3600"))
-START_WITHIN_S = int(os.environ.get("COUNTERSIGN_START_WITHIN_S", "900"))
+DECIDE_WITHIN_S = whole("COUNTERSIGN_DECIDE_WITHIN_S", "3600")
+START_WITHIN_S = whole("COUNTERSIGN_START_WITHIN_S", "900")
 # Whether somebody with the right may let a pending call run alone (approvals/break_glass.py).
-BREAK_GLASS = os.environ.get("COUNTERSIGN_BREAK_GLASS") == "1"
+BREAK_GLASS = switch("COUNTERSIGN_BREAK_GLASS")
 # So long whoever denied a call can take that back, before its agent is told; 0: not at all.
-TAKE_BACK_S = min(60, max(0, int(os.environ.get("COUNTERSIGN_TAKE_BACK_S", "0"))))
+TAKE_BACK_S = min(60, whole("COUNTERSIGN_TAKE_BACK_S", "0"))
 # What a server asks an agent in the middle of a call is answered within that time, or not at all.
-ANSWER_WITHIN_S = float(os.environ.get("COUNTERSIGN_ANSWER_WITHIN_S", "900"))
-HOLD_S = float(os.environ.get("COUNTERSIGN_HOLD_S", "45"))
+ANSWER_WITHIN_S = number("COUNTERSIGN_ANSWER_WITHIN_S", "900")
+HOLD_S = number("COUNTERSIGN_HOLD_S", "45")
 # The first answer, where its client does not hear how far it is: some give up after 5 s.
-FIRST_HOLD_S = float(os.environ.get("COUNTERSIGN_FIRST_HOLD_S", "4"))
+FIRST_HOLD_S = number("COUNTERSIGN_FIRST_HOLD_S", "4")
 # How many calls workers run at once for one agent, and on one server with its credential.
-AGENT_LIMIT = int(os.environ.get("COUNTERSIGN_AGENT_LIMIT", "32"))
-SERVER_LIMIT = int(os.environ.get("COUNTERSIGN_SERVER_LIMIT", "64"))
+AGENT_LIMIT = whole("COUNTERSIGN_AGENT_LIMIT", "32")
+SERVER_LIMIT = whole("COUNTERSIGN_SERVER_LIMIT", "64")
 # How many may wait, for people or for a worker: of one agent, and of all.
-AGENT_QUEUE = int(os.environ.get("COUNTERSIGN_AGENT_QUEUE", "200"))
-QUEUE = int(os.environ.get("COUNTERSIGN_QUEUE", "5000"))
+AGENT_QUEUE = whole("COUNTERSIGN_AGENT_QUEUE", "200")
+QUEUE = whole("COUNTERSIGN_QUEUE", "5000")
 # What runs in a process that is asked to stop may take so long to end: less than supervisors wait.
-STOP_WITHIN_S = float(os.environ.get("COUNTERSIGN_STOP_WITHIN_S", "25"))
+STOP_WITHIN_S = number("COUNTERSIGN_STOP_WITHIN_S", "25")
 # Connections that a process of the agents' endpoint serves at once; others get 503.
-CONNECTIONS = int(os.environ.get("COUNTERSIGN_CONNECTIONS", "4096"))
+CONNECTIONS = whole("COUNTERSIGN_CONNECTIONS", "4096", least=1)
 # The head of a request is waited for so long, by the console and by the agents' endpoint.
-HEAD_WITHIN_S = float(os.environ.get("COUNTERSIGN_HEAD_WITHIN_S", "10"))
+HEAD_WITHIN_S = number("COUNTERSIGN_HEAD_WITHIN_S", "10", above=0)
 # A worker that takes no call for so long, while some wait, is replaced.
-DEAF_AFTER_S = float(os.environ.get("COUNTERSIGN_DEAF_AFTER_S", "30"))
+DEAF_AFTER_S = number("COUNTERSIGN_DEAF_AFTER_S", "30", above=0)
 # How often the sealer seals what is new in the record.
-SEAL_EVERY_S = float(os.environ.get("COUNTERSIGN_SEAL_EVERY_S", "1"))
+SEAL_EVERY_S = number("COUNTERSIGN_SEAL_EVERY_S", "1")
 # So long a call rests before its second attempt, and before its third; the last counts on.
-RETRY_AFTER_S = [float(s) for s in os.environ.get("COUNTERSIGN_RETRY_AFTER_S", "1,5").split(",")]
-LEASE_S = float(os.environ.get("COUNTERSIGN_LEASE_S", "30"))
+RETRY_AFTER_S = numbers("COUNTERSIGN_RETRY_AFTER_S", "1,5")
+LEASE_S = number("COUNTERSIGN_LEASE_S", "30", above=0)
 # Results above 256 KB are kept for so long, and agents get more than so many bytes as links.
-LARGE_RESULTS_DAYS = float(os.environ.get("COUNTERSIGN_LARGE_RESULTS_DAYS", "30"))
+LARGE_RESULTS_DAYS = number("COUNTERSIGN_LARGE_RESULTS_DAYS", "30")
 # As received, a result that was cleaned or blocked is kept so long; 0: not at all.
-RECEIVED_RESULTS_DAYS = float(os.environ.get("COUNTERSIGN_RECEIVED_RESULTS_DAYS", "7"))
-AGENT_RESULT_BYTES = int(os.environ.get("COUNTERSIGN_AGENT_RESULT_BYTES", str(1024 * 1024)))
-RESULT_MAX_BYTES = int(os.environ.get("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024)))
+RECEIVED_RESULTS_DAYS = number("COUNTERSIGN_RECEIVED_RESULTS_DAYS", "7")
+AGENT_RESULT_BYTES = whole("COUNTERSIGN_AGENT_RESULT_BYTES", str(1024 * 1024))
+RESULT_MAX_BYTES = whole("COUNTERSIGN_RESULT_MAX_BYTES", str(8 * 1024 * 1024), least=1)
 
 # An export that workers prepared is offered for so long; one user has so many at once, with so many
 # bytes in all.
-EXPORT_DAYS = float(os.environ.get("COUNTERSIGN_EXPORT_DAYS", "7"))
-EXPORTS_PER_USER = int(os.environ.get("COUNTERSIGN_EXPORTS_PER_USER", "10"))
-EXPORT_BYTES = int(os.environ.get("COUNTERSIGN_EXPORT_BYTES", str(100 * 1024**3)))
+EXPORT_DAYS = number("COUNTERSIGN_EXPORT_DAYS", "7")
+EXPORTS_PER_USER = whole("COUNTERSIGN_EXPORTS_PER_USER", "10")
+EXPORT_BYTES = whole("COUNTERSIGN_EXPORT_BYTES", str(100 * 1024**3))
 
 # What an agent read so lately counts for what it sends (policies/flow.py).
-FLOW_WINDOW_S = float(os.environ.get("COUNTERSIGN_FLOW_WINDOW_S", "3600"))
+FLOW_WINDOW_S = number("COUNTERSIGN_FLOW_WINDOW_S", "3600")
 
 # Who may read `/metrics`; empty: nobody, and there is none.
 METRICS_TOKEN = os.environ.get("COUNTERSIGN_METRICS_TOKEN", "")
@@ -490,8 +507,6 @@ PROBES = parse_address(os.environ.get("COUNTERSIGN_PROBES", ""), setting="COUNTE
 
 LOG_FORMAT = logs.style(os.environ.get("COUNTERSIGN_LOG_FORMAT", ""), terminal=sys.stderr.isatty())
 # A line for each request, at level INFO (config/requests.py).
-ACCESS_LOG = os.environ.get("COUNTERSIGN_ACCESS_LOG") == "1"
-LOGGING = logs.configuration(
-    style=LOG_FORMAT, level=os.environ.get("COUNTERSIGN_LOG_LEVEL", "INFO").upper()
-)
+ACCESS_LOG = switch("COUNTERSIGN_ACCESS_LOG")
+LOGGING = logs.configuration(style=LOG_FORMAT, level=level("COUNTERSIGN_LOG_LEVEL", "INFO"))
 SILENCED_SYSTEM_CHECKS: list[str] = []

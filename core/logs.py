@@ -17,13 +17,16 @@ from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 
+from core.bad_setting import BadSetting
 from core.request_ids import current_id
+from core.telemetry import current_trace_id
 from core.text import revealed
 
 ExcInfo: TypeAlias = (
     tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 )
 FORMATS = ("text", "json")
+IDS = ("call_id", "request_id", "trace_id")
 # A message may hold a stranger's megabyte.
 LONGEST = 4000
 # Lines of a traceback, which no message can begin with: its line breaks are written out.
@@ -57,12 +60,13 @@ _current: ContextVar[CallContext | None] = ContextVar("call", default=None)
 
 
 class IdFilter(logging.Filter):
-    """Adds `call_id` and `request_id` to a record: empty where none is being handled."""
+    """Adds `call_id`, `request_id` and `trace_id` to a record: empty where there is none."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         current = _current.get()
         record.call_id = str((current and current.call_id) or "")
         record.request_id = current_id()
+        record.trace_id = current_trace_id()
         return True
 
 
@@ -76,7 +80,8 @@ class RefusalFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-11-23T01:01:44.123Z WARNING calls.dispatch [call id, request id, or -] message`."""
+    """`2026-11-23T01:01:44.123Z WARNING calls.dispatch [ids of call, request, trace] message`;
+    `-` where there is no id."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s [%(ids)s] %(message)s")
@@ -86,7 +91,7 @@ class TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = escaped(record.message)
-        found = (getattr(record, name, "") for name in ("call_id", "request_id"))
+        found = (getattr(record, name, "") for name in IDS)
         record.ids = " ".join(filter(None, found)) or "-"
         return super().formatMessage(record)
 
@@ -98,16 +103,15 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: `time`, `level`, `logger`, `call_id` and `request_id` (or null),
-    `message`, and `http`, `exception` or `stack` where there is one."""
+    """One object a line: `time`, `level`, `logger`, `call_id`, `request_id` and `trace_id` (or
+    null), `message`, and `http`, `exception` or `stack` where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": _time(record),
             "level": record.levelname,
             "logger": record.name,
-            "call_id": getattr(record, "call_id", "") or None,
-            "request_id": getattr(record, "request_id", "") or None,
+            **{name: getattr(record, name, "") or None for name in IDS},
             "message": printable(record.getMessage()),
         }
         if facts := getattr(record, "http", None):
@@ -151,7 +155,7 @@ def configuration(*, style: str, level: str) -> dict[str, Any]:
 def style(named: str, *, terminal: bool) -> str:
     """“text” for people at a terminal and “json” for what collects logs, unless one is named."""
     if named and named not in FORMATS:
-        raise ValueError(f"COUNTERSIGN_LOG_FORMAT is {named!r}, and may be text or json.")
+        raise BadSetting(f"COUNTERSIGN_LOG_FORMAT is {named!r}, and may be text or json.")
     return named or FORMATS[not terminal]
 
 

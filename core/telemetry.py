@@ -84,6 +84,12 @@ def note_call(call_id: object, state: str) -> None:
         span.attributes["countersign.call.state"] = state
 
 
+def current_trace_id() -> str:
+    """In 32 hexadecimal digits. Empty outside a span, as for a task that outlives its span."""
+    span = _current.get()
+    return "" if span is None or span.ended_ns else f"{span.trace_id:032x}"
+
+
 def passed_on(trace: Mapping[str, str]) -> Mapping[str, str]:
     """The trace for a server: below the span that is open here, where there is one."""
     span = _current.get()

@@ -36,6 +36,20 @@ def test_settings_come_from_files(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "t0ken abc \n"), done.stderr
 
 
+def test_a_command_says_which_file_is_missing(tmp_path: Path) -> None:
+    env = {**bare_environment(), "COUNTERSIGN_DATA": str(tmp_path)}
+    env |= {"COUNTERSIGN_NO_BOOTSTRAP": "1", "EMAIL_URL_FILE": str(tmp_path / "none")}
+
+    done = subprocess.run(
+        [sys.executable, "manage.py", "audit_verify"], cwd=ROOT, env=env, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    sentence = f"EMAIL_URL_FILE: {tmp_path / 'none'} cannot be read: No such file or directory."
+    assert done.stderr.strip() == sentence
+
+
 def test_every_setting_with_a_secret_can_be_a_file(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.write_text("value\n")

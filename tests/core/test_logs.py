@@ -14,6 +14,7 @@ import pytest
 from django.test import Client
 
 from calls.queue import worker
+from core import telemetry
 from core.logs import CallContext, configuration, style
 
 CALL = UUID("019f2c3e-0000-7000-8000-000000000001")
@@ -87,7 +88,8 @@ def test_a_line_of_json() -> None:
                 log.exception("it failed")
 
     plain, failed = map(json.loads, out.getvalue().splitlines())
-    assert list(plain) == ["time", "level", "logger", "call_id", "request_id", "message"]
+    ids = ["call_id", "request_id", "trace_id"]
+    assert list(plain) == ["time", "level", "logger", *ids, "message"]
     assert (plain["level"], plain["logger"], plain["call_id"]) == ("WARNING", "tests.logs", None)
     assert plain["message"].startswith("two\nlines")
     assert "\x1b" not in plain["message"]
@@ -119,6 +121,30 @@ async def test_two_calls_at_once_keep_their_ids() -> None:
 
     for line in map(json.loads, out.getvalue().splitlines()):
         assert line["call_id"] == line["message"]
+
+
+@pytest.mark.parametrize("of", ["text", "json"])
+async def test_what_is_logged_within_a_span_has_the_id_of_its_trace(of: str) -> None:
+    trace, go = "0af7651916cd43dd8448eb211c80319c", asyncio.Event()
+    parent = {telemetry.TRACEPARENT: f"00-{trace}-b7ad6b7169203331-01"}
+    with logger(of) as (log, out):
+
+        async def lives_on() -> None:
+            await go.wait()
+            log.info("later")
+
+        with CallContext(CALL), telemetry.opened("server", "tools/call", {}, parent):
+            log.info("within")
+            task = asyncio.create_task(lives_on())
+        go.set()
+        await task
+
+    within, later = out.getvalue().splitlines()
+    if of == "json":
+        assert (json.loads(within)["trace_id"], json.loads(later)["trace_id"]) == (trace, None)
+    else:
+        assert f"[{CALL} {trace}] within" in within
+        assert "[-] later" in later
 
 
 async def test_a_task_that_outlives_the_call_has_its_id_no_longer() -> None:

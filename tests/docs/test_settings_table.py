@@ -17,7 +17,8 @@ PACKAGES = [
     "registry",
 ]
 NAME = r"(?:COUNTERSIGN_[A-Z_]+|DATABASE_(?:[A-Z]+_)?URL|REDIS_URL|BROKER_URL|EMAIL_URL)"
-READ = re.compile(rf'(?:env(?:iron)?|urls|service_url)(?:\.get)?[(\[]"({NAME})"(?:, "([^"]*)")?')
+BY = "env(?:iron)?|urls|service_url|whole|numbers?|switch|level"
+READ = re.compile(rf'(?:{BY})(?:\.get)?[(\[]"({NAME})"(?:, "([^"]*)")?')
 TABLE = (ROOT / "docs" / "en" / "reference" / "settings.md").read_text()
 ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.MULTILINE)
 

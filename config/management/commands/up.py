@@ -7,10 +7,12 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandParser
 
 from config.embedded.service import CannotStart
 from config.installation import AlreadyRunning, Installation, Plan
+from config.secret_files import read_secret_files
 
 # One keeps a processor busy; beyond that, add hosts.
 AGENTS_MAX = 32
@@ -85,10 +87,12 @@ class Command(BaseCommand):
             agents=options["agents"],
         )
         try:
+            # Also what only this process reads, and what must not reach the sealer as a path.
+            read_secret_files(os.environ)
             asyncio.run(Installation(plan).run())
         except AlreadyRunning as error:
             self.stderr.write(str(error))
             sys.exit(os.EX_TEMPFAIL)
-        except CannotStart as error:
+        except (CannotStart, ImproperlyConfigured) as error:
             self.stderr.write(str(error))
             sys.exit(1)
