@@ -108,7 +108,7 @@ def refused(page: "Page") -> None:
     refuse(page)
     card = page.locator("[data-card]").first
     card.get_by_role("button", name="Deny", exact=True).click()
-    page.get_by_text("Denied by").first.wait_for()
+    page.locator("[data-card].decided").first.wait_for()
 
 
 def failed(template: str) -> Callable[["Page"], None]:
@@ -151,6 +151,9 @@ PRESSED = [
     Shot("after unfolding queue", "/queue/", unfold),
     Shot("after unfolding audit", "/audit/", unfold),
     Shot("after unfolding catalogue", "/catalogue/", unfold),
+    Shot("after unfolding connections", "/connections/", unfold),
+    Shot("after unfolding accounts", "/servers/books/sign-in/", unfold),
+    Shot("after unfolding signature", "/servers/tides/signature/", unfold),
     *(Shot(f"after mistakes in {form}", f"/{form}/", mistaken) for form in FORMS),
 ]
 # What is pressed for these is named in English.
