@@ -197,7 +197,7 @@ def test_a_payload_is_opened_on_an_entry_and_that_is_an_entry(
     for what in ("call's id", "definition's digest", "arguments' digest", "result's digest"):
         page.get_by_role("button", name=f"Copy the {what}").press("Enter")
         expect(page.get_by_role("button", name=f"Copied the {what}")).to_be_visible()
-    for what in ("leaf", "key"):
+    for what in ("name", "leaf", "key"):
         page.get_by_role("button", name=f"Copy the {what}", exact=True).press("Enter")
     assert page.evaluate("navigator.clipboard.readText()").startswith("countersign")
 

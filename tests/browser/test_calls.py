@@ -168,9 +168,19 @@ def test_ids_are_copied_and_durations_listed(opened: Opened, office: Office) -> 
         ("the arguments' digest", call.arguments_digest),
         ("the definition's digest", call.definition.digest),
         ("the result's digest", call.result_digest),
+        ("the name", call.tool_name),
     ):
         page.get_by_role("button", name=f"Copy {what}").press("Enter")
         expect(page.get_by_role("button", name=f"Copied {what}")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == copied
+
+    for address, copied in (
+        (f"/tools/{call.tool_name}/", call.tool_name),
+        ("/servers/weather/", "weather"),
+    ):
+        page.goto(address)
+        page.get_by_role("button", name="Copy the name").press("Enter")
+        expect(page.get_by_role("button", name="Copied the name")).to_be_visible()
         assert page.evaluate("navigator.clipboard.readText()") == copied
 
     page.goto(f"/queue/{office.held}/")
