@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -545,6 +546,37 @@ def test_the_secret_of_the_installation_is_changed_with_them(
     finally:
         seal.key.cache_clear()
         seal._old_keys.cache_clear()
+
+
+def test_what_is_revoked_is_waited_for_together_and_not_for_long(
+    acme: Server,
+    guarded: Guarded,
+    olga: User,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Else an authorization server that hangs holds up whoever sets the sign-in anew."""
+    for name in ("dora", "erin", "finn", "gwen"):
+        connect(person(name, Role.VIEWER), "acme")
+    begun, may_end = [], threading.Event()
+
+    def hang(client: ServerClient, token: str, hint: str) -> bool:
+        assert ServerClient.server.is_cached(client)
+        begun.append(token)
+        return may_end.wait(20)
+
+    monkeypatch.setattr(token_endpoint, "revoke", hang)
+    monkeypatch.setattr(credential_store, "REVOKED_WITHIN_S", 0.5)
+    monkeypatch.setattr(credential_store, "REVOKED_AT_ONCE", 3)
+    at = time.monotonic()
+
+    set_up(acme, Server.SignIn.SHARED, by=olga)
+
+    assert time.monotonic() - at < 5
+    assert not ServerCredential.objects.exists()
+    assert len(begun) == 3
+    may_end.set()
+    assert "acme: 4 credentials were not revoked in time" in caplog.text
 
 
 def test_tokens_are_revoked_at_no_other_issuer_than_theirs(
