@@ -231,6 +231,24 @@ def test_a_link_is_for_one_person_alone(acme: Server, dora: User) -> None:
     assert (entry.actor, entry.server) == ("erin", "acme")
 
 
+def test_the_link_says_what_its_button_does(acme: Server, guarded: Guarded, dora: User) -> None:
+    path = urlsplit(links.page_of(acme, of(dora))).path
+
+    def button() -> str:
+        found = re.search(r'<button class="button primary">([^<]+)</button>', page().text)
+        assert found is not None
+        return found[1]
+
+    def page() -> Any:
+        return browser(dora).get(path)
+
+    assert button() == "Connect"
+    connect(dora, "acme")
+    assert button() == "Sign in again"
+    ServerCredential.objects.update(wanted_scopes=["write"])
+    assert button() == "Allow more"
+
+
 def test_one_rejected_answer_hides_no_other(acme: Server, guarded: Guarded, dora: User) -> None:
     """A link of another user, then that user's answer, an answer of another issuer, one twice."""
     erin = person("erin", Role.VIEWER)
