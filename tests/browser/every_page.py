@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from accounts import access_review, custom_roles, one_time_codes, password_reset, service_accounts
 from accounts.agent_sign_in import clients as agent_clients
+from accounts.agent_sign_in import devices as agent_devices
 from accounts.agent_sign_in import grants
 from accounts.custom_roles import RoleTerms
 from accounts.models import AgentToken, BrowserSession, ScimToken, ScimUser, User
@@ -330,16 +331,30 @@ def toolset_choice(office: Office) -> str:
     """Where a client signs in that does not say which toolset it is for."""
     for toolset in Toolset.objects.filter(slug__in=["office", "plain"]):
         set_agent_sign_in(toolset, True, by=office.alice)
-    redirect = "http://127.0.0.1:9/callback"
-    client = agent_clients.register({"client_name": "Goose", "redirect_uris": [redirect]})
+    return consent_page("Goose", "http://127.0.0.1:9/callback")
+
+
+def consent_page(name: str, redirect: str, **more: str) -> str:
+    """Where a client of this name, which registers itself, asks for a user's consent."""
+    client = agent_clients.register({"client_name": name, "redirect_uris": [redirect]})
     asked = {
         "response_type": "code",
         "client_id": client.client_id,
         "redirect_uri": redirect,
         "code_challenge": grants.challenge_of("v" * 43),
         "code_challenge_method": "S256",
+        **more,
     }
     return f"/oauth/authorize?{urlencode(asked)}"
+
+
+def device_page(resource: str) -> str:
+    """Where a user types the code that a device shows."""
+    grant_types = [agent_clients.DEVICE_GRANT]
+    said = {"client_name": "Build agent", "grant_types": grant_types}
+    client = agent_clients.register(said)
+    started = agent_devices.begin(client.client_id, resource, "192.0.2.7")
+    return f"/oauth/device?{urlencode({'user_code': started.user_code})}"
 
 
 def every_page(office: Office, person: User) -> list[str]:

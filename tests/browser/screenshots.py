@@ -71,6 +71,25 @@ def press(name: str, within: str = "main", then: str = "main") -> Callable[["Pag
     return pressed
 
 
+def submit(page: "Page") -> None:
+    """By the first button of its form."""
+    with page.expect_navigation():
+        page.locator("main form button").first.click()
+
+
+def allow_device(resource: str) -> Callable[["Page"], None]:
+    """A new device each time: a code is answered once."""
+
+    def allowed(page: "Page") -> None:
+        from tests.browser.every_page import device_page
+
+        page.goto(device_page(resource))
+        submit(page)
+        submit(page)
+
+    return allowed
+
+
 def write_mail(page: "Page") -> None:
     page.get_by_role("button", name="Add an item to to").click()
     page.get_by_role("group", name=re.compile("^to")).get_by_role("textbox").fill("ana@example.org")
@@ -216,6 +235,23 @@ def main(target: Path, parts: list[str]) -> None:
         is_pressed = is_english and IS_SCRIPTED
         camera.take([*seen, *(TRIED if is_pressed else [])], viewer)
         camera.take(DECIDED if is_pressed else [], cookie)
+        camera.take(signing_in(f"{stack.agents_url}/mcp/office"), cookie)
+
+
+def signing_in(resource: str) -> list[Shot]:
+    """What users see who sign in a client or a device as an agent."""
+    from tests.browser.every_page import consent_page, device_page
+
+    near, far = "http://127.0.0.1:9/callback", "https://agents.example.com/mcp/callback"
+    return [
+        Shot("signing in a client", consent_page("Goose", near, resource=resource)),
+        Shot("signing in Claude", consent_page("Claude", far, resource=resource)),
+        Shot("signing in, rejected", consent_page("Goose", far, resource=f"{resource}/none")),
+        Shot("signing in a device, code", device_page(resource)),
+        Shot("signing in a device, mistyped", "/oauth/device?user_code=BCDF", submit),
+        Shot("signing in a device, consent", device_page(resource), submit),
+        Shot("signing in a device, done", "/oauth/device", allow_device(resource)),
+    ]
 
 
 def named(addresses: list[str]) -> list[Shot]:
