@@ -102,7 +102,7 @@ def test_a_program_is_told_what_is_wrong(
     answer = robot.ask("PUT", PLACE, wrong, If_Match=tag)
 
     assert answer.status_code == 400
-    assert place in answer.content.decode()
+    assert [one["pointer"] for one in answer.json()["errors"]] == [f"#/{place}"]
     assert not ServerClient.objects.exists()
 
 
