@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import json
+import logging
 import os
 import signal
 import socket
@@ -166,6 +167,8 @@ class Installation:
                 check_position(postgres.url(SUPERUSER), self.plan.data)
             postgres.make_roles()
             self._superuser_url = postgres.url(SUPERUSER)
+            if wrong := wal_archive.find_unwritable(postgres.identity):
+                self.supervisor.output.say("up", wrong, level=logging.WARNING)
         elif self.plan.demo:
             raise CannotStart("A demo brings its own PostgreSQL: start it without DATABASE_URL.")
         else:
@@ -260,7 +263,9 @@ class Installation:
         for line in output.decode(errors="replace").splitlines():
             self.supervisor.output.relay("maintain", line)
         if code != 0:
-            self.supervisor.output.say("maintain", "failed; it is tried again in an hour")
+            self.supervisor.output.say(
+                "maintain", "failed; it is tried again in an hour", level=logging.WARNING
+            )
 
     async def _processes(self) -> None:
         plan = self.plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -138,7 +139,9 @@ class Supervisor:
             if time.monotonic() - began > HEALTHY_AFTER_S:
                 delay = FIRST_DELAY_S
             self.output.say(
-                child.name, f"ended by itself ({meaning(code)}); starts again in {delay:g} s"
+                child.name,
+                f"ended by itself ({meaning(code)}); starts again in {delay:g} s",
+                level=logging.WARNING,
             )
             await set_within(child.stopping, delay)
             delay = min(delay * 2, LAST_DELAY_S)
@@ -204,7 +207,7 @@ class Supervisor:
             await asyncio.wait([child.keeper], timeout=0.1)
             waited += 0.1
         if child.process and child.process.returncode is None:
-            self.output.say(child.name, "did not stop in time and is killed")
+            self.output.say(child.name, "did not stop in time and is killed", level=logging.WARNING)
             child.process.kill()
         await child.keeper
 

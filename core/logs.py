@@ -9,6 +9,8 @@ import json
 import logging
 import re
 import sys
+import threading
+import time
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime
 from types import TracebackType
@@ -29,6 +31,8 @@ FORMATS = ("text", "json")
 IDS = ("call_id", "request_id", "trace_id")
 # A message may hold a stranger's megabyte.
 LONGEST = 4000
+# A line that is the same again is logged once in so many seconds; so many lines are remembered.
+REPEATED_S, REPEATED_MAX = 60.0, 500
 # Lines of a traceback, which no message can begin with: its line breaks are written out.
 BELOW = "    | "
 # What lets somebody in, wherever a library or a server quotes it: tokens, sign-in links, and
@@ -79,6 +83,38 @@ class RefusalFilter(logging.Filter):
         return True
 
 
+class RepeatFilter(logging.Filter):
+    """Passes one line of level WARNING or above that is the same again in `REPEATED_S`, with the
+    number of those left out (`repeated`). While the database is away, what tries each second
+    would otherwise push older lines out of a log of limited size. Lines of a call or a request all
+    pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # By line: when one passed last, and how many did not since.
+        self._seen: dict[tuple[str, int, str, str], tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        is_background = not (getattr(record, "call_id", "") or getattr(record, "request_id", ""))
+        if record.levelno < logging.WARNING or not is_background:
+            return True
+        error = record.exc_info[1] if record.exc_info else None
+        line = (record.name, record.levelno, record.getMessage(), repr(error) if error else "")
+        with self._lock:
+            passed_at, left_out = self._seen.get(line, (float("-inf"), 0))
+            now = time.monotonic()
+            if now - passed_at < REPEATED_S:
+                self._seen[line] = (passed_at, left_out + 1)
+                return False
+            self._seen.pop(line, None)
+            self._seen[line] = (now, 0)
+            if len(self._seen) > REPEATED_MAX:
+                self._seen.pop(next(iter(self._seen)))
+        record.repeated = left_out
+        return True
+
+
 class TextFormatter(logging.Formatter):
     """`2026-11-23T01:01:44.123Z WARNING calls.dispatch [ids of call, request, trace] message`;
     `-` where there is no id."""
@@ -93,6 +129,8 @@ class TextFormatter(logging.Formatter):
         record.message = escaped(record.message)
         found = (getattr(record, name, "") for name in IDS)
         record.ids = " ".join(filter(None, found)) or "-"
+        if left_out := getattr(record, "repeated", 0):
+            record.message += f" ({left_out} more since the last one)"
         return super().formatMessage(record)
 
     def formatException(self, ei: ExcInfo) -> str:
@@ -104,7 +142,7 @@ class TextFormatter(logging.Formatter):
 
 class JsonFormatter(logging.Formatter):
     """One object a line: `time`, `level`, `logger`, `call_id`, `request_id` and `trace_id` (or
-    null), `message`, and `http`, `exception` or `stack` where there is one."""
+    null), `message`, and `repeated`, `http`, `exception` or `stack` where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -114,6 +152,8 @@ class JsonFormatter(logging.Formatter):
             **{name: getattr(record, name, "") or None for name in IDS},
             "message": printable(record.getMessage()),
         }
+        if left_out := getattr(record, "repeated", 0):
+            line["repeated"] = left_out
         if facts := getattr(record, "http", None):
             line["http"] = {**facts, "path": printable(facts["path"])}
         if record.exc_info:
@@ -138,13 +178,17 @@ def configuration(*, style: str, level: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "filters": {"ids": {"()": IdFilter}, "refusals": {"()": RefusalFilter}},
+        "filters": {
+            "ids": {"()": IdFilter},
+            "refusals": {"()": RefusalFilter},
+            "repeated": {"()": RepeatFilter},
+        },
         "formatters": {"line": {"()": formatter}},
         "handlers": {
             "stderr": {
                 "()": StandardError,
                 "formatter": "line",
-                "filters": ["ids", "refusals"],
+                "filters": ["ids", "refusals", "repeated"],
             }
         },
         "root": {"handlers": ["stderr"], "level": level},

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
+import subprocess
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from config.embedded.service import CannotStart
+from core import die_with_parent
 
 # What was changed is archived after so long at the latest, in files of 16 MB each.
 WITHIN = "60s"
@@ -34,6 +37,22 @@ def settings() -> dict[str, str]:
     if not os.path.isabs(folder):
         raise CannotStart("COUNTERSIGN_WAL_ARCHIVE must be an absolute path.")
     return {"archive_mode": "on", "archive_command": command(folder), "archive_timeout": WITHIN}
+
+
+def find_unwritable(identity: str) -> str:
+    """A sentence, where PostgreSQL's user cannot write to the folder. It starts all the same: the
+    folder may be on a disk that comes back."""
+    folder = os.environ.get("COUNTERSIGN_WAL_ARCHIVE", "")
+    if not folder:
+        return ""
+    looked = ["/bin/sh", "-c", 'test -d "$1" && test -w "$1"', "sh", folder]
+    argv = die_with_parent.command(looked, signal=signal.SIGKILL, identity=identity)
+    if subprocess.run(argv, pass_fds=die_with_parent.lifelines(), check=False).returncode == 0:
+        return ""
+    return (
+        f"The user that PostgreSQL runs as cannot write to {folder} (COUNTERSIGN_WAL_ARCHIVE): "
+        "nothing is archived until it can, and the log of changes fills PostgreSQL's disk."
+    )
 
 
 def pruning() -> Pruning | None:

@@ -293,6 +293,20 @@ def test_settings_that_do_not_fit_stop_the_start(
         wal_archive.pruning()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to run as another user")
+def test_a_folder_that_postgresql_cannot_write_to_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COUNTERSIGN_WAL_ARCHIVE", raising=False)
+    assert wal_archive.find_unwritable("self") == ""
+    monkeypatch.setenv("COUNTERSIGN_WAL_ARCHIVE", str(tmp_path / "none"))
+    assert f"cannot write to {tmp_path / 'none'} " in wal_archive.find_unwritable("self")
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("COUNTERSIGN_WAL_ARCHIVE", str(tmp_path))
+    assert wal_archive.find_unwritable("self") == ""
+    assert f"cannot write to {tmp_path} " in wal_archive.find_unwritable("user:65534:65534")
+
+
 def test_the_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNTERSIGN_WAL_ARCHIVE", "/a")
     monkeypatch.setenv(wal_archive.BASE_BACKUPS, "/b")

@@ -109,6 +109,37 @@ def test_what_lets_somebody_in_is_cut_off(of: str, text: str, shown: str) -> Non
     assert message == shown
 
 
+@pytest.mark.parametrize("of", ["text", "json"])
+def test_a_line_that_is_the_same_again_is_counted(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(log: logging.Logger, error: Exception) -> None:
+        try:
+            raise error
+        except OSError:
+            log.exception("it goes on in a second")
+
+    now = [1000.0]
+    monkeypatch.setattr("core.logs.time.monotonic", lambda: now[0])
+    with logger(of) as (log, out):
+        for _second in range(50):
+            fail(log, OSError("the database is away"))
+            now[0] += 1
+        fail(log, OSError("no space left"))
+        log.info("as usual")
+        log.info("as usual")
+        for _line in range(2):
+            with CallContext(CALL):
+                log.warning("of a call")
+        now[0] += 30
+        fail(log, OSError("the database is away"))
+
+    lines = [line for line in out.getvalue().splitlines() if not line.startswith("    |")]
+    assert len(lines) == 7
+    if of == "json":
+        assert [json.loads(line).get("repeated") for line in lines] == [None] * 6 + [49]
+    else:
+        assert lines[-1].endswith("it goes on in a second (49 more since the last one)")
+
+
 async def test_two_calls_at_once_keep_their_ids() -> None:
     with logger("json") as (log, out):
 
