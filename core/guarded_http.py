@@ -166,13 +166,13 @@ def is_inside(url: str) -> bool:
 
 
 def is_wholly_inside(url: str) -> bool:
-    """As is_inside, by all addresses that its name has now."""
+    """Whether all addresses that a URL's host has now are in networks of the installation."""
     found = _insides(url)
     return bool(found) and all(found)
 
 
 def _insides(url: str) -> list[bool]:
-    """Of each address of a URL's host, whether it is in a network of the installation."""
+    """One for each address of a URL's host: whether it is in a network of the installation."""
     host, networks = URL(url).host or "", _networks(None)
     if not networks or is_named_network(host, networks):
         return [bool(networks)]
