@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -67,6 +68,9 @@ def run(path: Path, arguments: Sequence[str], *, url: str) -> bytes:
     )
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
+        if done.returncode < 0:
+            # As by a limit of size or of memory, of which the program itself says nothing.
+            lines.append(f"ended by {signal.Signals(-done.returncode).name}")
         raise ProgramFailed(f"{path.name}: " + "\n".join(lines[-5:]))
     return done.stdout
 

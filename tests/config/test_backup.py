@@ -283,6 +283,11 @@ def test_programs_use_the_primary_of_a_pair() -> None:
     assert (found["PGHOST"], found["PGTARGETSESSIONATTRS"]) == ("a,b", "read-write")
 
 
+def test_a_program_that_a_signal_ended_is_said_to_be() -> None:
+    with pytest.raises(pgtools.ProgramFailed, match=r"^sh: ended by SIGXFSZ$"):
+        pgtools.run(Path("/bin/sh"), ["-c", "kill -XFSZ $$"], url="postgresql:///none")
+
+
 def test_a_password_stays_off_the_list_of_processes() -> None:
     found = pgtools._environment("postgresql://me:s3cret@/it?host=/run/pg&port=5433")
 
