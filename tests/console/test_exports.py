@@ -244,6 +244,9 @@ def test_cancelling_ends_the_work(as_ines: Client) -> None:
 @pytest.mark.usefixtures("notes")
 def test_deleting_ends_a_download(as_ines: Client, small_parts: None) -> None:
     export = prepare(as_ines)
+    for page in ("audit:export", "audit:export_progress"):
+        asked = as_ines.get(reverse(page, args=[export.pk] if page != "audit:export" else []))
+        assert "The file can no longer be downloaded." in asked.text
     stream = fetch(as_ines, export).streaming_content
     next(stream)
     as_ines.post(reverse("audit:end_export", args=[export.pk]))

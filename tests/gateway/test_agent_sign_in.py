@@ -1425,7 +1425,9 @@ def test_users_see_and_end_their_own_sign_ins(browser: Browser, alice: User) -> 
     hers = Client()
     hers.force_login(alice)
 
-    assert "Desk app" in browser.console.get("/profile/agents/").content.decode()
+    own = browser.console.get("/profile/agents/").content.decode()
+    assert "Desk app" in own
+    assert "The client is signed out, and no longer calls tools as agent" in own
     assert "Desk app" not in hers.get("/profile/agents/").content.decode()
     assert hers.post(f"/profile/agents/{grant.public_id}/end/").status_code == 404
     assert browser.console.get(f"/profile/agents/{grant.public_id}/end/").status_code == 405
