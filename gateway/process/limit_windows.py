@@ -33,6 +33,7 @@ Keep = Callable[[Coroutine[Any, Any, None]], object]
 Write = Callable[[], Awaitable[object]]
 # The event loop counts calls, and threads write the counts down.
 _COUNTING = threading.Lock()
+_WRITING = threading.Lock()
 
 
 class BlockedCall(NamedTuple):
@@ -183,8 +184,14 @@ class LimitWindows:
     async def aclose(self) -> None:
         """Writes down what was not in the record yet, since the process stops."""
         self._open.clear()
-        if windows := self.unwritten():
-            await asyncio.to_thread(_write_all, windows)
+        await asyncio.to_thread(self._write_rest)
+
+    def _write_rest(self) -> None:
+        # What is being written by now is either in the record afterwards, or left again.
+        with _WRITING:
+            windows = self.unwritten()
+        if windows:
+            _write_all(windows)
 
     def unwritten(self) -> list[RefusalWindow]:
         return [window for window in self._unwritten if window.more]
@@ -206,10 +213,11 @@ async def _write_until_taken(window: RefusalWindow) -> None:
 
 def _write_all(windows: Sequence[RefusalWindow]) -> bool:
     """Whether the database took them all; leaves `more` as it was where it did not."""
-    try:
-        return False not in [_write(window) for window in windows]
-    finally:
-        connection.close()
+    with _WRITING:
+        try:
+            return False not in [_write(window) for window in windows]
+        finally:
+            connection.close()
 
 
 def _write(window: RefusalWindow) -> bool:

@@ -5,6 +5,7 @@ import asyncio
 import math
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,7 @@ from gateway.submit.wait import cancel_now
 from policies.limits.compiled import CounterKey, LimitReached, compiled
 from policies.limits.services import save_limit
 from policies.models import Limit, LimitCounter, LimitUse
+from policies.unusual import REFUSALS
 from registry import services as registry
 from registry.models import Toolset
 from tests.gateway.agent import LEGACY, MODERN, TASKS
@@ -121,6 +123,32 @@ async def test_a_flood_is_recorded_once_by_each_gateway(
     # Each has 29 more, whose number is written as it doubles.
     assert sum(calls for action, _limit, calls in found if action == "limit.refused") == 58
     assert len(found) <= 2 + 2 * 4
+
+
+async def test_who_stops_waits_for_what_is_being_written(
+    two: Two, scout_token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await limit(amount=1, period="hour")
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def record_late(action: str, **facts: Any) -> Any:
+        if action == "limit.refused":
+            begun.set()
+            may_go_on.wait(20)
+        return record(action, **facts)
+
+    monkeypatch.setattr(limit_windows, "record", record_late)
+    for n in range(1 + REFUSALS):
+        await ask(two[0], scout_token, str(n))
+    assert await asyncio.to_thread(begun.wait, 20)
+
+    threading.Timer(0.5, may_go_on.set).start()
+    await two[0].aclose()
+
+    found = [one async for one in counted()]
+    # The first call ran, and the second one stands for the window.
+    written = sum(calls for action, _limit, calls in found if action == "limit.refused")
+    assert written == REFUSALS - 1
 
 
 async def counted() -> AsyncIterator[tuple[str, str, int]]:
