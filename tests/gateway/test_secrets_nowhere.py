@@ -323,8 +323,12 @@ def test_the_search_finds_what_was_planted(
 
     logging.getLogger("countersign").warning("the answer was %s", secret)
     record("agent.disabled", actor=bob.actor, reason=f"It sent {secret}.")
-    argv = [sys.executable, "-c", "import sys; sys.stdin.read()", secret]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE) as sleeper:
+    argv = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()", secret]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe) as sleeper:
+        # In the moment in which it begins, a process has no command line.
+        assert sleeper.stdout is not None
+        sleeper.stdout.readline()
         places = [("the command lines", command_lines()), ("the log", caplog.text.encode())]
         assert sleeper.stdin is not None
     places += stored_places(ada)
