@@ -8,9 +8,11 @@ from __future__ import annotations
 
 # SQL, NULL where there is nothing to say: of the call `m`, with its `effect`, and of `e`, its first
 # entry. A standing approval is in that.
-CHAIN = """CASE WHEN m.effect = 'ask' OR e.details ? 'signed_in' THEN
+CHAIN = """CASE WHEN m.effect = 'ask' OR e.details ?& '{signed_in,grant}' THEN
             NULLIF(jsonb_strip_nulls(jsonb_build_object(
                 'signed_in', e.details -> 'signed_in',
                 'grant', e.details -> 'grant', 'granted_by', e.details -> 'granted_by',
                 'approvers', CASE WHEN m.effect = 'ask' THEN approvals_approvers(m.id) END
-            )), '{}') END"""
+            )), '{}')
+            WHEN e.details ? 'signed_in' THEN
+            jsonb_build_object('signed_in', e.details -> 'signed_in') END"""
