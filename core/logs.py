@@ -100,7 +100,9 @@ class RepeatFilter(logging.Filter):
         if record.levelno < logging.WARNING or not is_background:
             return True
         error = record.exc_info[1] if record.exc_info else None
-        line = (record.name, record.levelno, record.getMessage(), repr(error) if error else "")
+        # As much as is logged of it: 500 of a stranger's megabytes are not kept.
+        said = record.getMessage()[:LONGEST], repr(error)[:LONGEST] if error else ""
+        line = (record.name, record.levelno, *said)
         with self._lock:
             passed_at, left_out = self._seen.get(line, (float("-inf"), 0))
             now = time.monotonic()

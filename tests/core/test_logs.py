@@ -15,7 +15,7 @@ from django.test import Client
 
 from calls.queue import worker
 from core import telemetry
-from core.logs import CallContext, configuration, style
+from core.logs import CallContext, RepeatFilter, configuration, style
 
 CALL = UUID("019f2c3e-0000-7000-8000-000000000001")
 OTHER = UUID("019f2c3e-0000-7000-8000-000000000002")
@@ -138,6 +138,14 @@ def test_a_line_that_is_the_same_again_is_counted(of: str, monkeypatch: pytest.M
         assert [json.loads(line).get("repeated") for line in lines] == [None] * 6 + [49]
     else:
         assert lines[-1].endswith("it goes on in a second (49 more since the last one)")
+
+
+def test_what_is_remembered_of_a_line_is_bounded() -> None:
+    found = RepeatFilter()
+    record = logging.LogRecord("x", logging.WARNING, "", 0, "y" * 1_000_000, None, None)
+
+    assert [found.filter(record) for _ in range(2)] == [True, False]
+    assert len(repr(found._seen)) < 5_000
 
 
 async def test_two_calls_at_once_keep_their_ids() -> None:
