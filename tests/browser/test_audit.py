@@ -178,6 +178,7 @@ def test_a_filter_is_kept_and_an_export_downloaded(opened: Opened, office: Offic
     assert len(download.value.path().read_text().splitlines()) >= 8
     page.get_by_role("link", name="Exports").click()
     expect(page.get_by_text("Ready")).to_be_visible()
+    page.locator("summary", has_text="Delete export 1").click()
     page.get_by_role("button", name="Delete export 1").click()
     expect(page.get_by_text("Deleted")).to_be_visible()
     page.goto("/audit/?agent=scout")
