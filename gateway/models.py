@@ -176,6 +176,10 @@ class AnsweredRequestQuerySet(models.QuerySet["AnsweredRequest"]):
         """Their keys can be used again."""
         return self.filter(at__lt=timezone.now() - ANSWERS_KEPT)
 
+    def answer_to(self, account: ServiceAccount, key: str) -> AnsweredRequest | None:
+        kept = self.filter(account=account, key=key, at__gte=timezone.now() - ANSWERS_KEPT)
+        return kept.exclude(status=0).first()
+
 
 class AnsweredRequest(models.Model):
     """The answer to a change that a service account asked for with an idempotency key

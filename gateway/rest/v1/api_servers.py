@@ -92,13 +92,13 @@ class ApiServers(ServiceView):
     answers = {"POST": (201, ServerAnswer)}
 
     def post(self, request: Request) -> Response:
-        return self.once(request, lambda: self._register(request))
+        given = self.body(request)
+        return self.once_fetched(
+            request, lambda: _fetch(given), lambda form: self._register(request, given, form)
+        )
 
-    def _register(self, request: Request) -> Response:
-        given, by = self.body(request), caller_of(request)
-        lines = "\n".join(f"{name}: {value}" for name, value in given.get("headers", {}).items())
-        form = ApiForm({**given, "slug": given["name"], "headers": lines})
-        forms.check(form, {"slug": "name"})
+    def _register(self, request: Request, given: dict[str, Any], form: ApiForm) -> Response:
+        by = caller_of(request)
         made = importing.register_api(
             given["name"],
             form.description,
@@ -161,6 +161,13 @@ class OfferedOperations(ApiDocuments):
     def _choose(self, request: Request, row: ApiDocument, effects: dict[str, str]) -> Response:
         importing.choose(row.server, effects, by=caller_of(request))
         return self.answer(self.row(request, row.server.slug))
+
+
+def _fetch(given: dict[str, Any]) -> ApiForm:
+    lines = "\n".join(f"{name}: {value}" for name, value in given.get("headers", {}).items())
+    form = ApiForm({**given, "slug": given["name"], "headers": lines})
+    forms.check(form, {"slug": "name"})
+    return form
 
 
 def _read(given: dict[str, Any]) -> ApiDescription:

@@ -48,6 +48,16 @@ def once(
     return answer
 
 
+def answered(request: Request, account: ServiceAccount) -> Response | None:
+    """The answer that the request's key has by now. Raises OtherRequest."""
+    key = _key(request)
+    kept = AnsweredRequest.objects.answer_to(account, key) if key else None
+    if kept is None:
+        return None
+    _check(kept, _digest(request))
+    return _replay(kept)
+
+
 def _key(request: Request) -> str:
     given = request.headers.get("Idempotency-Key")
     key = (given or "").strip()
@@ -64,9 +74,13 @@ def _claim(request: Request, account: ServiceAccount, key: str) -> AnsweredReque
     kept, _made = AnsweredRequest.objects.get_or_create(
         account=account, key=key, defaults={"request_digest": digest}
     )
+    _check(kept, digest)
+    return kept
+
+
+def _check(kept: AnsweredRequest, digest: bytes) -> None:
     if bytes(kept.request_digest) != digest:
         raise OtherRequest
-    return kept
 
 
 def _digest(request: Request) -> bytes:

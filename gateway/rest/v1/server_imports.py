@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import orjson
@@ -73,17 +74,31 @@ class ImportedServers(ServiceView):
     answers = {"POST": (201, ServerAnswer)}
 
     def post(self, request: Request) -> Response:
-        return self.once(request, lambda: self._import(request))
-
-    def _import(self, request: Request) -> Response:
         given = self.body(request)
-        try:
-            made = _register(request, given, _read_document(given))
-        except ServerJsonRefused as error:
-            raise ValidationError({"detail": str(error)}) from error
+        return self.once_fetched(
+            request,
+            lambda: _read_document(given),
+            lambda document: self._import(request, given, document),
+        )
+
+    def _import(
+        self, request: Request, given: dict[str, Any], document: ImportedDocument
+    ) -> Response:
+        with _saying():
+            made = _register(request, given, document)
         return OneServer().answer(made, 201, reverse("api:server_detail", args=[made.slug]))
 
 
+@contextmanager
+def _saying() -> Iterator[None]:
+    """What is wrong with a document is the request's mistake."""
+    try:
+        yield
+    except ServerJsonRefused as error:
+        raise ValidationError({"detail": str(error)}) from error
+
+
+@_saying()
 def _read_document(given: dict[str, Any]) -> ImportedDocument:
     document = _read(given)
     if "signature" in given:

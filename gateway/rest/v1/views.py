@@ -29,6 +29,7 @@ LIMIT_MAX = 200
 RATE = RequestRate(600, 60)
 Shown = dict[str, Any]
 Row = TypeVar("Row", bound=models.Model)
+Fetched = TypeVar("Fetched")
 
 
 class HasScopes(BasePermission):
@@ -121,6 +122,16 @@ class ServiceView(AgentView):
         with recording(request._request):
             account = bearer_of(request).token.account
             return idempotency.once(request, account, work, secret=secret)
+
+    def once_fetched(
+        self, request: Request, fetch: Callable[[], Fetched], work: Callable[[Fetched], Response]
+    ) -> Response:
+        """`fetch` waits for another program: before the transaction, and only for a new request."""
+        known = idempotency.answered(request, bearer_of(request).token.account)
+        if known is not None:
+            return known
+        fetched = fetch()
+        return self.once(request, lambda: work(fetched))
 
 
 class ListView(ServiceView):
