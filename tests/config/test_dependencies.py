@@ -60,10 +60,21 @@ def test_what_the_product_imports_is_declared() -> None:
 
 @pytest.mark.parametrize("lock", ["product", "test"])
 def test_the_locks_hold_what_is_declared(lock: str) -> None:
-    text = (ROOT / "requirements" / f"{lock}.txt").read_text()
-    locked = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", text, re.M))
+    locked = locked_in(lock)
     for requirement in [*DIRECT, *EXAMPLES, *TELEMETRY]:
         assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)])
+
+
+def test_what_is_tested_is_what_is_installed() -> None:
+    product, tested = locked_in("product"), locked_in("test")
+
+    assert {name: tested.get(name) for name in product} == product
+
+
+def locked_in(lock: str) -> dict[str, str]:
+    """Versions by package."""
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text()
+    return dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", text, re.M))
 
 
 def test_each_is_explained() -> None:
