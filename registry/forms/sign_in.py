@@ -94,7 +94,7 @@ class OwnerForm(forms.Form):
         field = self.fields["owner"]
         assert isinstance(field, forms.ChoiceField)
         field.label = _("Agent") if kind == "agent" else _("Team")
-        field.choices = [("", _("Choose")), *self._owners.items()]
+        field.choices = [("", _("Choose …")), *self._owners.items()]
         self._kind = kind
 
     @property

@@ -44,7 +44,7 @@ def connections(request: ConsoleRequest) -> HttpResponse:
         }
         for server in servers
     ]
-    return render(request, "registry/connections.html", {"section": "settings", "rows": rows})
+    return render(request, "registry/connections.html", {"section": "profile", "rows": rows})
 
 
 @page("")
@@ -54,7 +54,7 @@ def linked(request: ConsoleRequest, slug: str, person: int, mark: str) -> HttpRe
     if person != request.user.pk or not links.is_mark(server, person, mark):
         error = LinkRejected(_("This link is for another user."))
         refusals.connection(request, server.slug, error)
-        context = {"section": "settings", "other": True}
+        context = {"section": "profile", "other": True}
         return render(request, "registry/connection.html", context, status=403)
     return _one(request, server, KeyForm())
 
@@ -211,7 +211,7 @@ def _one(
     request: ConsoleRequest, server: Server, form: KeyForm, *, status: int = 200
 ) -> HttpResponse:
     own = _own(request.user).filter(server=server).first()
-    context = {"section": "settings", "server": server, "credential": own, "form": form}
+    context = {"section": "profile", "server": server, "credential": own, "form": form}
     return render(request, "registry/connection.html", context, status=status)
 
 

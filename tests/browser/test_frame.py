@@ -151,6 +151,7 @@ def test_all_places_fit_on_a_usual_screen(opened: Opened, office: Office) -> Non
 
 BAR = [
     *((address, "Settings") for address, _place in PLACES[:9]),
+    ("/retention/", "Settings"),
     *((address, "Catalogue") for address, _place in PLACES[9:]),
 ]
 
@@ -302,3 +303,67 @@ def test_tabs_on_a_phone_do_not_cover_each_other(
     expect(page.locator("nav.pages a").first).to_be_visible()
 
     assert page.evaluate(reading.SQUEEZED) == []
+
+
+TOPS = "every => every.map(one => Math.round(one.getBoundingClientRect().top))"
+
+
+@pytest.mark.parametrize("scripted", [True, False])
+def test_on_a_phone_what_is_seldom_done_is_in_a_sheet(
+    opened: Opened, office: Office, scripted: bool
+) -> None:
+    size = {"width": 360, "height": 780}
+    page = opened(everybody("ada"), viewport=size, java_script_enabled=scripted)
+    page.goto("/servers/mailer/")
+    sheet = page.locator(".deeds")
+    for name in ("Usage", "Who may do what"):
+        expect(page.get_by_role("link", name=name)).to_be_hidden()
+    # What is left stands on one line.
+    assert len(set(page.locator(".head .button:visible").evaluate_all(TOPS))) == 1
+
+    more = page.get_by_role("button", name="More")
+    more.press("Enter")
+    expect(sheet).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Escape")
+    expect(sheet).to_be_hidden()
+    expect(more).to_be_focused()
+    more.click()
+    page.get_by_role("link", name="Usage").click()
+
+    page.wait_for_url("**/servers/mailer/usage/")
+
+
+def test_elsewhere_all_is_beside_it(opened: Opened, office: Office) -> None:
+    page = opened(everybody("ada"), viewport={"width": 1280, "height": 860})
+    page.goto("/servers/mailer/")
+    expect(page.get_by_role("button", name="More")).to_be_hidden()
+    buttons = page.locator(".head .button:visible")
+    for name in ("Refresh now", "Usage", "Who may do what", "Edit"):
+        expect(buttons.filter(has_text=name)).to_be_visible()
+    assert len(set(buttons.evaluate_all(TOPS))) == 1
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_tabs_on_a_phone_stand_on_one_line(opened: Opened, office: Office, locale: str) -> None:
+    page = opened(everybody("ada"), locale=locale, viewport={"width": 360, "height": 780})
+    page.goto("/calls/")
+    icons = page.locator(".tabs > a:visible > .icon")
+    page.locator("#queue-count").evaluate("it => { it.className = ''; it.replaceChildren(); }")
+    assert len(set(icons.evaluate_all(TOPS))) == 1
+
+
+def test_a_link_does_not_underline_the_letters_of_an_emblem(alice: Page) -> None:
+    alice.goto("/catalogue/")
+    emblem = alice.locator("main a > .emblem[data-letters]").first
+    before = emblem.screenshot()
+    plain = "them => them.forEach(it => it.style.textDecoration = 'none')"
+    alice.locator("main a").evaluate_all(plain)
+    assert emblem.screenshot() == before
+
+
+def test_on_a_phone_the_way_out_of_a_form_is_in_line(opened: Opened, office: Office) -> None:
+    page = opened(everybody("ada"), viewport={"width": 360, "height": 780})
+    page.goto("/new/escalation-policy/")
+    actions = page.locator("main .actions > .button")
+    expect(actions).to_have_text(["Save the escalation policy", "Cancel"])
+    assert len(set(actions.evaluate_all(TOPS))) == 1

@@ -185,12 +185,12 @@ def test_an_agents_toolsets_are_chosen_on_its_page(alice: Page, office: Office) 
 
 def test_a_server_that_was_registered_by_mistake_is_deleted(alice: Page, office: Office) -> None:
     alice.goto("/servers/mailer/edit/")
-    alice.get_by_role("link", name="Delete …").press("Enter")
+    alice.get_by_role("link", name="Delete", exact=True).press("Enter")
     alice.get_by_role("link", name="Calls that have not ended").press("Enter")
     alice.wait_for_url("**/calls/?state=live")
     for press in ("link", "button"):
         alice.goto("/servers/weather/edit/")
-        alice.get_by_role("link", name="Delete …").click()
+        alice.get_by_role("link", name="Delete", exact=True).click()
         if press == "link":
             alice.get_by_role("link", name="Keep it").press("Enter")
             alice.wait_for_url("**/servers/weather/")

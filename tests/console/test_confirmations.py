@@ -188,7 +188,7 @@ def test_everything_is_chosen_by_nobody_but_the_person(olga: User) -> None:
     client = signed_in(olga)
     form = client.get(reverse("approvals:freezes")).text
 
-    assert '<option value="" selected>Choose</option>' in form
+    assert '<option value="" selected>Choose …</option>' in form
     assert form.count("selected") == 1
     for what in ("", "all", "everything-else"):
         page = client.get(reverse("approvals:new_freeze"), {"what": what}, follow=True)
