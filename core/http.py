@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import BadRequest, PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -92,6 +92,14 @@ def _check_text(request: HttpRequest) -> None:
     for given in (request.GET, request.POST):
         if any("\0" in value for _name, values in given.lists() for value in values):
             raise BadRequest(_NUL)
+
+
+def is_repeated(given: QueryDict, names: Iterable[str]) -> bool:
+    """Whether one of these parameters came twice, of which two readers may take two values.
+
+    Source: RFC 6749, 3.1.
+    """
+    return any(len(given.getlist(name)) > 1 for name in names)
 
 
 def _check_address(named: dict[str, Any]) -> None:

@@ -25,11 +25,14 @@ from accounts.oidc.signed_tokens import check_id_token, check_texts
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.guarded_http import PlainReply, RequestFailed, fetch
+from core.http import is_repeated
 
 PENDING = "at_providers"
 VALID_S = 600
 # In so many tabs of one browser at once; those before are forgotten.
 AT_ONCE = 5
+# The parameters of an answer to a browser.
+ANSWER = ("code", "state", "iss", "error")
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -149,6 +152,8 @@ def _keep(request: HttpRequest, state: str, pending: PendingAuthorization) -> No
 
 def take(request: HttpRequest) -> PendingAuthorization:
     """Takes out what the answer belongs to: it is good for one answer. Raises NotBegun."""
+    if is_repeated(request.GET, ANSWER):
+        raise NotBegun(_("The answer has a parameter twice. Begin again."))
     kept = dict(request.session.get(PENDING, {}))
     found = kept.pop(request.GET.get("state", ""), None)
     if found is None:

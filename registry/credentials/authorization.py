@@ -16,10 +16,12 @@ from django.http import HttpRequest
 from yarl import URL
 
 from accounts.models import User
+from accounts.oidc.authorization import ANSWER
 from core.english import gettext as _
 from core.errors import CountersignError
+from core.http import is_repeated
 from registry.credentials import clients, credential_store, token_endpoint
-from registry.credentials.authorization_server import SignInFailed
+from registry.credentials.authorization_server import CHANGED, SignInFailed
 from registry.models import CredentialOwner, Server, ServerClient, ServerCredential
 
 PENDING = "at_servers"
@@ -118,6 +120,8 @@ def _query(client: ServerClient, pending: PendingConnection, state: str) -> dict
 
 
 def _take(request: HttpRequest) -> PendingConnection:
+    if is_repeated(request.GET, ANSWER):
+        raise AnswerRejected(_("The answer has a parameter twice. Begin again."))
     kept = dict(request.session.get(PENDING, {}))
     found = kept.pop(request.GET.get("state", ""), None)
     if found is None:
@@ -139,7 +143,7 @@ def _client(pending: PendingConnection) -> ServerClient:
     same = {"issuer": pending.issuer, "client_id": pending.client_id, "pk": pending.client}
     client = ServerClient.objects.select_related("server").filter(**same).first()
     if client is None or not client.server.enabled:
-        raise AnswerRejected(_("The server's sign-in was changed in the meantime. Begin again."))
+        raise AnswerRejected(CHANGED)
     return client
 
 

@@ -51,6 +51,9 @@ _FLAGS = (
 )
 
 
+CHANGED = _("The server's sign-in was changed in the meantime. Begin again.")
+
+
 class SignInFailed(CountersignError):
     """The server's sign-in cannot be used; says why, and repeats no secret."""
 

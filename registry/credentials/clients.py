@@ -20,6 +20,7 @@ from core.text import is_storable
 from registry import secrets
 from registry.credentials import authorization_server, credential_store, vault
 from registry.credentials.authorization_server import (
+    CHANGED,
     AuthorizationServer,
     SignInFailed,
     ask,
@@ -31,6 +32,10 @@ from registry.models import Server, ServerClient, ServerCredential
 CALLBACK = "/connections/callback/%d/"
 DOCUMENT = "/connections/client/%d.json"
 _NAME = "Countersign"
+_FOUND_OUT = (
+    *("issuer", "resource", "metadata", "named_scopes"),
+    *("client_id", "sealed_secret", "registration"),
+)
 
 
 def redirect_uri(server_id: int) -> str:
@@ -111,6 +116,14 @@ def _settings_of(server: Server) -> tuple[object, ...]:
     )
 
 
+def client_of(server: Server) -> ServerClient:
+    """Raises SignInFailed where an operator took the sign-in away at this moment."""
+    found = ServerClient.objects.select_related("server").filter(server=server).first()
+    if found is None:
+        raise SignInFailed(CHANGED)
+    return found
+
+
 def prepared(server: Server) -> ServerClient:
     """The client with what its authorization server says now, registered there if it was not.
 
@@ -123,7 +136,7 @@ def prepared(server: Server) -> ServerClient:
 
 
 def _prepared(server: Server, found: AuthorizationServer) -> ServerClient:
-    client = ServerClient.objects.select_related("server").get(server=server)
+    client = client_of(server)
     is_other = bool(client.issuer) and client.issuer != found.issuer
     if is_other and client.registration == ServerClient.Registration.GIVEN:
         # The secret is for the one that the operator meant.
@@ -137,7 +150,10 @@ def _prepared(server: Server, found: AuthorizationServer) -> ServerClient:
     client.metadata, client.named_scopes = dict(found.metadata), list(found.scopes)
     if not client.client_id:
         _register(client)
-    client.save()
+    # Not saved: that would bring back what an operator deleted while others were asked.
+    found_out = {name: getattr(client, name) for name in _FOUND_OUT}
+    if not ServerClient.objects.filter(pk=client.pk).update(**found_out):
+        raise SignInFailed(CHANGED)
     return client
 
 

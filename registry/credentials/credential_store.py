@@ -18,7 +18,7 @@ from audit.services import SYSTEM, record
 from core.english import gettext as _
 from core.errors import CountersignError
 from registry.credentials import links, token_endpoint, vault
-from registry.credentials.authorization_server import SignInFailed, scopes_in
+from registry.credentials.authorization_server import CHANGED, SignInFailed, scopes_in
 from registry.credentials.locks import RENEWAL, alone
 from registry.credentials.token_endpoint import ServerTokens, TokenRejected
 from registry.models import CredentialOwner, Server, ServerClient, ServerCredential
@@ -258,7 +258,7 @@ def _anew(client: ServerClient, owner: CredentialOwner, **values: object) -> Ser
     Server.objects.select_for_update().get(pk=client.server_id)
     same = {"pk": client.pk, "issuer": client.issuer, "client_id": client.client_id}
     if not ServerClient.objects.filter(**same, server__enabled=True).exists():
-        raise SignInFailed(_("The server's sign-in was changed in the meantime. Begin again."))
+        raise SignInFailed(CHANGED)
     ServerCredential.objects.of(client.server_id, owner).delete()
     owned = {f"{owner.kind}_id": owner.pk} if owner.kind else {}
     return ServerCredential.objects.create(server=client.server, **owned, **values)

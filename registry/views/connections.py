@@ -19,6 +19,7 @@ from core.errors import CountersignError
 from core.http import page
 from registry.credentials import authorization, clients, credential_store, links
 from registry.credentials.authorization import AnswerRejected
+from registry.credentials.authorization_server import SignInFailed
 from registry.forms.sign_in import KeyForm, OwnedKeyForm, OwnerForm, ServerSignInForm
 from registry.models import CredentialOwner, Server, ServerClient, ServerCredential
 
@@ -165,10 +166,17 @@ def _connect_key_of(
     if not key.is_valid():
         form = ServerSignInForm.of(server)
         return _server_page(request, server, form, owned, key, status=422)
-    client = ServerClient.objects.select_related("server").get(server=server)
-    credential_store.connect_key(client, owner, key.cleaned_data["key"], by=request.user)
-    messages.success(request, translate("“%s” is connected.") % server.slug)
+    _save_key(request, server, owner, key.cleaned_data["key"])
     return redirect("registry:server_sign_in", server.slug)
+
+
+def _save_key(request: ConsoleRequest, server: Server, owner: CredentialOwner, key: str) -> None:
+    try:
+        credential_store.connect_key(clients.client_of(server), owner, key, by=request.user)
+    except SignInFailed as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, translate("“%s” is connected.") % server.slug)
 
 
 def _set_sign_in(request: ConsoleRequest, server: Server, form: ServerSignInForm) -> bool:
@@ -186,10 +194,7 @@ def _connect_key(request: ConsoleRequest, server: Server) -> HttpResponse:
     form = KeyForm(request.POST)
     if not form.is_valid():
         return _one(request, server, form, status=422)
-    client = ServerClient.objects.select_related("server").get(server=server)
-    owner = _owner(request.user)
-    credential_store.connect_key(client, owner, form.cleaned_data["key"], by=request.user)
-    messages.success(request, translate("“%s” is connected.") % server.slug)
+    _save_key(request, server, _owner(request.user), form.cleaned_data["key"])
     return redirect("registry:connections")
 
 

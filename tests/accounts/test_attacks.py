@@ -226,6 +226,20 @@ def test_answers_of_no_sign_in_are_written_down(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("name", ["code", "state", "iss"])
+def test_an_answer_with_a_parameter_twice_signs_nobody_in(
+    client: Client, company: FakeProvider, anna: User, name: str
+) -> None:
+    there = callback("company", company.authorize(begin(client)))
+
+    answer = client.get(there.replace("?", f"?{name}=https%3A%2F%2Fevil.example&"))
+
+    assert answer.status_code == 403
+    reason = "The answer has a parameter twice. Begin again."
+    assert rejected() == [("sign_in.answer_rejected", "countersign", reason)]
+
+
+@pytest.mark.long
 def test_a_logout_token_that_is_used_twice_is_written_down(
     client: Client, company: FakeProvider
 ) -> None:

@@ -1,14 +1,18 @@
 """Connecting accounts at servers: settings, links, the way there and back, and attacks on it."""
 
+import html
 import json
 import re
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import pytest
+from django import db
 from django.db import OperationalError, transaction
 from django.test import Client
 
@@ -16,6 +20,7 @@ from accounts.models import User
 from accounts.roles import Role
 from audit.models import Entry
 from calls.running.credentials import CallCredentials
+from config.embedded.service import wait_until
 from core import guarded_http, seal
 from core.errors import RecordUnavailable
 from registry import services
@@ -35,6 +40,7 @@ from tests.signing_in import at_authorization_server, connect, of, set_up, to_th
 from tests.upstreams.guarded import Guarded, secrets_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
+Result = TypeVar("Result")
 
 
 @pytest.fixture(scope="module")
@@ -327,6 +333,20 @@ def test_the_answer_of_another_issuer_is_not_taken(
     assert len(rejections()) == 1
 
 
+@pytest.mark.parametrize("name", ["code", "state", "iss"])
+def test_an_answer_with_a_parameter_twice_is_not_taken(
+    acme: Server, guarded: Guarded, dora: User, name: str
+) -> None:
+    """Who looks at the first one, and who at the last, would see different issuers."""
+    client = browser(dora)
+    back = at_authorization_server(to_there(client, "acme"), "dora")
+
+    client.get(back.replace("?", f"?{name}=https%3A%2F%2Fevil.example.org&"))
+
+    assert (guarded.grants, ServerCredential.objects.count()) == ([], 0)
+    assert rejections() == ["The answer has a parameter twice. Begin again."]
+
+
 def test_a_code_goes_to_no_authorization_server_that_the_server_named_meanwhile(
     acme: Server, guarded: Guarded, dora: User
 ) -> None:
@@ -480,6 +500,61 @@ def test_a_server_with_a_name_in_a_network_of_the_installation_leads_there(
     networks = authorization_server.networks_for("https://mcp.corp.example/mcp")
 
     assert networks == (["10.0.0.0/8"] if is_inside else ())
+
+
+CHANGED = "The server's sign-in was changed in the meantime. Begin again."
+
+
+def aside(work: Callable[[], Result]) -> Result:
+    """Its result on a connection of its own, which is closed."""
+    try:
+        return work()
+    finally:
+        db.connection.close()
+
+
+def waits_for_a_row() -> bool:
+    with db.connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.parametrize("mode", [Server.SignIn.KEY, ""])
+def test_a_key_that_is_saved_while_an_operator_sets_the_sign_in_anew_is_not_kept(
+    acme: Server, olga: User, dora: User, mode: str
+) -> None:
+    set_up(acme, Server.SignIn.KEY, header="X-Key", by=olga)
+    client = browser(dora)
+    there, form = "/connections/acme/connect/", {"key": "a key of hers"}
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            set_up(acme, mode, header="X-Other", by=olga)
+            saving = pool.submit(aside, partial(client.post, there, form, follow=True))
+            wait_until(waits_for_a_row, seconds=15)
+        page = saving.result()
+
+    assert page.redirect_chain
+    assert CHANGED in html.unescape(page.text)
+    assert not ServerCredential.objects.exists()
+
+
+@pytest.mark.parametrize("mode", [Server.SignIn.PERSON, ""])
+def test_a_registration_while_an_operator_sets_the_sign_in_anew_brings_nothing_back(
+    acme: Server, guarded: Guarded, olga: User, dora: User, mode: str
+) -> None:
+    def registered() -> Iterator[str]:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(aside, partial(set_up, acme, mode, by=olga)).result()
+        yield "meanwhile"
+
+    guarded.numbers = registered()  # type: ignore[assignment]
+
+    page = browser(dora).post("/connections/acme/connect/", follow=True)
+
+    assert page.redirect_chain
+    assert CHANGED in html.unescape(page.text)
+    assert [one.client_id for one in ServerClient.objects.all()] == ([""] if mode else [])
 
 
 def test_a_given_secret_goes_to_no_other_issuer(guarded: Guarded, olga: User) -> None:

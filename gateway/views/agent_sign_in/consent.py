@@ -30,7 +30,7 @@ from accounts.resources import canonical_resource
 from audit.services import record
 from core import english, seal
 from core.errors import CountersignError
-from core.http import page
+from core.http import is_repeated, page
 from core.request_rate import RequestRate
 from gateway.http.resource_metadata import resource_of
 from gateway.views.agent_sign_in.consent_facts import RequestRejected, agent_in, consent_facts
@@ -118,7 +118,7 @@ def _rejected(request: ConsoleRequest, error: CountersignError) -> HttpResponse:
 
 
 def _read(given: QueryDict) -> SignInRequest:
-    if any(len(given.getlist(name)) > 1 for name in PARAMETERS):
+    if is_repeated(given, PARAMETERS):
         raise RequestRejected(english.gettext("The client sent a parameter twice."))
     if given.get("response_type") != "code":
         raise RequestRejected(english.gettext("The client does not use authorization codes."))
