@@ -27,7 +27,7 @@ from core import guarded_http, strict_json
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.guarded_http import RequestFailed, WebLimits
-from core.look_alikes import skeleton
+from core.look_alikes import readings, skeleton
 from core.outbound import AddressRefused
 from core.text import of_kinds
 
@@ -131,15 +131,16 @@ def check_device_client(client_id: str) -> None:
 def look_alike(client: SignInClient) -> SignInClient | None:
     """Another client that users allowed something and whose name reads like this one's, or stands
     in the name of one that no host vouches for."""
-    look = skeleton(client.name)
+    looks = readings(client.name)
     used = SignInClient.objects.exclude(used_at=None)
     used = used.exclude(client_id__in=registrations_of(client))
     names = [(skeleton(one.name), one) for one in used]
-    if found := next((one for name, one in names if look and name == look), None):
+    if found := next((one for name, one in names if name and name in looks), None):
         return found
     if client.kind == SignInClient.Kind.DOCUMENT:
         return None
-    return next((one for name, one in names if len(name) >= PART_MIN and name in look), None)
+    parts = ((name, one) for name, one in names if len(name) >= PART_MIN)
+    return next((one for name, one in parts if any(name in look for look in looks)), None)
 
 
 def product_named(client: SignInClient) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.look_alikes import skeleton
+from core.look_alikes import readings, skeleton
 
 # With the hosts of their documents; those without any register themselves, under their own name.
 _HOSTS = {
@@ -23,11 +23,12 @@ _HOSTS = {
 def product_named(name: str, host: str) -> str:
     """The product whose name a client has or holds, in whatever letters, though no host of the
     product vouches for it; else empty. `host`: which vouches for the client, if one does."""
-    look, plain = skeleton(name), name.casefold()
+    looks, plain = readings(name), name.casefold()
     for product, hosts in _HOSTS.items():
         is_own = host.endswith(tuple(f".{one}" for one in hosts)) or host in hosts
         # A host is on the page in bold: there, a part of the name misleads nobody.
-        is_named = look == skeleton(product) if host else skeleton(product) in look
+        own = skeleton(product)
+        is_named = own in looks if host else any(own in look for look in looks)
         if is_named and not is_own and (hosts or product.casefold() not in plain):
             return product
     return ""

@@ -1182,11 +1182,11 @@ def test_a_flood_of_ten_networks_keeps_nobody_out(
 def test_names_that_read_alike_are_pointed_out(browser: Browser, bob: User, here: str) -> None:
     browser.sign_in()
     other = clients.register({"client_name": "Desk аpp", "redirect_uris": [BACK]})
-    look_alike = clients.register({"client_name": "D3sk app", "redirect_uris": [BACK]})
+    unlike = clients.register({"client_name": "Disk app", "redirect_uris": [BACK]})
     same = clients.register({"client_name": "DESK-APP", "redirect_uris": [BACK]})
 
     assert "reads like this one" not in browser.page().content.decode()
-    assert "reads like this one" not in Browser(bob, look_alike, here).page().content.decode()
+    assert "reads like this one" not in Browser(bob, unlike, here).page().content.decode()
     assert "reads like this one" in Browser(bob, same, here).page().content.decode()
     Browser(bob, same, here).allowed()
     allowed = Entry.objects.filter(action="agent_sign_in.allowed").order_by("pk")
@@ -1198,7 +1198,8 @@ def test_names_that_read_alike_are_pointed_out(browser: Browser, bob: User, here
 
 
 @pytest.mark.parametrize(
-    "name", ["Desk app (official)", "My Desk app", "Desk\u3164app", "ⅮΕЅК аpp"]
+    "name",
+    ["Desk app (official)", "My Desk app", "Desk\u3164app", "ⅮΕЅК аpp", "D3$k @pp", "ꓓꓰꓢꓗ app"],
 )
 def test_a_name_that_holds_an_allowed_one_is_pointed_out(
     browser: Browser, bob: User, here: str, name: str
@@ -1236,6 +1237,15 @@ def test_a_name_that_is_blank_or_turns_is_not_registered(
         ("\u0421hatGPT", "ChatGPT"),
         ("C\u03c5rs\u03bfr", "Cursor"),
         ("Curs\u0585r", "Cursor"),
+        ("Cl4ude", "Claude"),
+        ("Cl@ud3 4.5", "Claude"),
+        # Lisu, Cherokee large and small, Coptic, Hebrew.
+        ("\ua4da\ua4e1\ua4ee\ua4f4\ua4d3\ua4f0", "Claude"),
+        ("\u13dflaude", "Claude"),
+        ("\uabaflaude", "Claude"),
+        ("\u2ca4laude", "Claude"),
+        ("Curs\u05e1r", "Cursor"),
+        ("GPT-4 notes", ""),
         ("Cursor", ""),
         ("Desk app", ""),
     ],
