@@ -166,9 +166,30 @@ def is_inside(url: str) -> bool:
 
 
 def is_wholly_inside(url: str) -> bool:
-    """Whether all addresses that a URL's host has now are in networks of the installation."""
+    """Whether all addresses that a URL's host has now are in networks of the installation, and its
+    server is really there: whose name it is can have it lead anywhere for a moment."""
     found = _insides(url)
-    return bool(found) and all(found)
+    return bool(found) and all(found) and _is_met_inside(URL(url))
+
+
+def _is_met_inside(url: URL) -> bool:
+    """Whether a server with a certificate of that name answers at an address inside."""
+    networks = _networks(None)
+    if is_named_network(url.host or "", networks):
+        return True
+    try:
+        met = _loop.run(_peer(url), timeout=LIMITS.connect_s + 1)
+    except OSError:
+        return False
+    return url.scheme == "https" and is_named_network(met, networks)
+
+
+async def _peer(url: URL) -> str:
+    pool = ConnectionPool(Guard(_networks(None)))
+    try:
+        return (await pool.connect(pool.origin_of(url), LIMITS)).peer
+    finally:
+        await pool.aclose()
 
 
 def _insides(url: str) -> list[bool]:

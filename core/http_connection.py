@@ -90,6 +90,11 @@ class HttpConnection(asyncio.Protocol):
     # Asking.
 
     @property
+    def peer(self) -> str:
+        """The address of who is connected to."""
+        return str(self._transport.get_extra_info("peername")[0])
+
+    @property
     def is_usable(self) -> bool:
         """Whether the peer has not hung up, as far as is known here."""
         if self._parser is None or self._beyond or self._transport.is_closing():

@@ -3,11 +3,13 @@
 import html
 import json
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
@@ -21,7 +23,7 @@ from accounts.roles import Role
 from audit.models import Entry
 from calls.running.credentials import CallCredentials
 from config.embedded.service import wait_until
-from core import guarded_http, seal
+from core import connection_pool, guarded_http, seal
 from core.errors import RecordUnavailable
 from registry import services
 from registry.connections import Commands, ServerConnection, connection
@@ -36,8 +38,10 @@ from registry.credentials import (
 from registry.credentials.authorization_server import SignInFailed
 from registry.models import CredentialOwner, Server, ServerClient, ServerCredential
 from tests.conftest import person
+from tests.gateway.client_documents import DocumentHost
 from tests.signing_in import at_authorization_server, connect, of, set_up, to_there
 from tests.upstreams.guarded import Guarded, secrets_of
+from tests.upstreams.papers import Authority
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Result = TypeVar("Result")
@@ -474,21 +478,40 @@ def test_a_public_server_leads_into_no_network_of_the_installation(settings: Any
     assert authorization_server.networks_for("http://127.0.0.1:1/mcp") == ["127.0.0.0/8"]
 
 
-@pytest.mark.parametrize(
-    ("addresses", "is_inside"),
-    [
-        (["10.1.2.3"], True),
-        (["10.1.2.3", "10.1.2.4"], True),
-        (["10.1.2.3", "93.184.215.14"], False),
-        (["10.1.2.3", "192.168.0.1"], False),
-        (["93.184.215.14"], False),
-        ([], False),
-    ],
-)
+@pytest.mark.parametrize("is_own", [True, False])
 def test_a_server_with_a_name_in_a_network_of_the_installation_leads_there(
-    settings: Any, monkeypatch: pytest.MonkeyPatch, addresses: list[str], is_inside: bool
+    settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_own: bool
 ) -> None:
-    """As the guard of its calls: the sign-in would be the only thing that does not work."""
+    """As the guard of its calls: the sign-in would be the only thing that does not work. But not
+    by its name alone, which may lead inside only while that is looked at."""
+    settings.UPSTREAM_NETWORKS = ["127.0.0.0/8"]
+    for name in ("ours", "other"):
+        (tmp_path / name).mkdir()
+    ours, other = Authority(tmp_path / "ours"), Authority(tmp_path / "other")
+    monkeypatch.setenv("SSL_CERT_FILE", str(ours.file))
+    connection_pool._tls.cache_clear()
+    asked = socket.getaddrinfo
+
+    def found(host: Any, *about: Any, **named: Any) -> Any:
+        here = "127.0.0.1" if host == "mcp.corp.example" else host
+        return asked(here, *about, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    with DocumentHost((ours if is_own else other).server("mcp.corp.example")) as host:
+        there = host.url.replace("localhost", "mcp.corp.example")
+        networks = authorization_server.networks_for(f"{there}/mcp")
+    connection_pool._tls.cache_clear()
+
+    assert networks == (["127.0.0.0/8"] if is_own else ())
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [["10.1.2.3", "93.184.215.14"], ["10.1.2.3", "192.168.0.1"], ["93.184.215.14"], []],
+)
+def test_a_server_with_a_name_elsewhere_leads_into_no_network_of_the_installation(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+) -> None:
     settings.UPSTREAM_NETWORKS = ["10.0.0.0/8"]
 
     async def found(host: str) -> list[str]:
@@ -497,9 +520,7 @@ def test_a_server_with_a_name_in_a_network_of_the_installation_leads_there(
 
     monkeypatch.setattr(guarded_http, "_addresses", found)
 
-    networks = authorization_server.networks_for("https://mcp.corp.example/mcp")
-
-    assert networks == (["10.0.0.0/8"] if is_inside else ())
+    assert authorization_server.networks_for("https://mcp.corp.example/mcp") == ()
 
 
 CHANGED = "The server's sign-in was changed in the meantime. Begin again."
