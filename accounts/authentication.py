@@ -24,6 +24,8 @@ class CannotKnow(APIException):
     status_code = 503
     default_detail = _("Tokens cannot be checked at the moment. Try again soon.")
     default_code = "unavailable"
+    # Seconds, for the header Retry-After.
+    wait = 1
 
 
 def _bearer_token(request: Request) -> str | None:

@@ -131,7 +131,10 @@ class Endpoint:
 
     async def _challenge(self, scope: Any, refusal: RpcError) -> Header:
         path, headers = scope["path"], Headers(scope["headers"])
-        is_open = await self._gives_tokens(path)
+        try:
+            is_open = await self._gives_tokens(path)
+        except (RecordUnavailable, *outage.AWAY):
+            is_open = False
         if not isinstance(refusal, ProofRejected):
             # Source: RFC 6750, 3.1: none where no token was sent.
             error = "invalid_token" if request_checks.token_of(headers) else ""
@@ -151,10 +154,7 @@ class Endpoint:
     async def _gives_tokens(self, path: str) -> bool:
         """Whether our token endpoint gives tokens for the toolset at this path: to clients that
         users sign in, or to workloads of its agents."""
-        try:
-            snapshot = await (self._runtime or await self._start()).fresh()
-        except (RecordUnavailable, *outage.AWAY):
-            return False
+        snapshot = await (self._runtime or await self._start()).fresh()
         toolset = snapshot.catalogue.toolset(resource_metadata.slug_of(path))
         if toolset is None:
             return False

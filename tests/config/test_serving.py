@@ -56,6 +56,27 @@ async def test_stopping_closes_open_pages_and_ends_in_good_form(own_stack, alice
     assert "Traceback" not in web.text()
 
 
+@pytest.mark.long
+async def test_a_console_that_is_ready_has_loaded_its_pages(own_stack):
+    own_stack.env["PYTHONPROFILEIMPORTTIME"] = "1"
+    web = own_stack.web
+    while_starting = loaded_modules(web)
+
+    async with (
+        aiohttp.ClientSession() as http,
+        http.get(f"{own_stack.web_url}/", allow_redirects=False) as answer,
+    ):
+        assert answer.status == 302
+
+    assert "config.asgi" in while_starting
+    assert {name for name in loaded_modules(web) - while_starting if ".views" in name} == set()
+
+
+def loaded_modules(process: Running) -> set[str]:
+    lines = process.text().splitlines()
+    return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
+
+
 async def test_a_page_of_another_origin_opens_no_socket(stack, alice):
     assert stack.web
     session = await session_of(alice)

@@ -137,6 +137,39 @@ async def test_it_is_unwell_as_long_as_the_database_hangs(
         await until(partial(is_well, http, url))
 
 
+@pytest.mark.long
+async def test_documents_and_tokens_are_answered_in_their_form_while_the_database_hangs(
+    house: Stack, rest: Rest, toolset: Toolset, database: DatabaseWire, http: aiohttp.ClientSession
+) -> None:
+    assert house.agents
+    await Toolset.objects.filter(pk=toolset.pk).aupdate(agent_sign_in=True)
+    at_agents = f"{house.agents_url}/.well-known/oauth-protected-resource/mcp/{toolset.slug}"
+    at_console = f"{house.web_url}/.well-known/oauth-authorization-server"
+
+    async def answers() -> bool:
+        async with http.get(at_agents) as one, http.get(at_console) as other:
+            return (one.status, other.status) == (200, 200)
+
+    await until(answers)
+    database.hold()
+    async with asyncio.timeout(2 * PROMPTLY_S):
+        # Not that there is no such document: what was known a moment ago is still true.
+        await until(partial(is_unavailable, http, at_agents))
+        async with http.get(at_console) as response:
+            assert (response.status, response.headers["Retry-After"]) == (503, "1")
+            assert (await response.json())["error"] == "temporarily_unavailable"
+        reply = await rest.get("tools")
+
+    assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+    assert "Tokens cannot be checked" in json.loads(reply.body)["detail"]
+
+
+async def is_unavailable(http: aiohttp.ClientSession, url: str) -> bool:
+    async with http.get(url) as response:
+        assert response.status in (200, 503)
+        return response.status == 503
+
+
 async def is_unwell(http: aiohttp.ClientSession, url: str) -> bool:
     return await probe(http, f"{url}/readyz") == 503
 

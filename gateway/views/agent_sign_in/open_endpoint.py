@@ -21,10 +21,13 @@ from accounts.models import Agent
 from accounts.resources import canonical_resource
 from core.client_address import client_address, host_network
 from core.connections import each_within
+from core.errors import RecordUnavailable
+from core.outage import AWAY
 from core.request_rate import RequestRate
 from registry.models import Toolset
 
 STATEMENT_S = 10.0
+NO_ANSWER = "The database does not answer. Try again soon."
 FORM = "application/x-www-form-urlencoded"
 # Which users may sign in agents.
 SIGNS_IN = "registry.view_toolset"
@@ -60,13 +63,19 @@ def open_endpoint(*methods: str) -> Callable[[View], View]:
                 with each_within(STATEMENT_S):
                     return view(request)
             except OAuthError as error:
-                said = {"error": error.error, "error_description": str(error)}
-                headers = {"Retry-After": error.wait_s} if error.wait_s else None
-                return JsonResponse(said, status=error.status, headers=headers)
+                return _problem(error)
+            except (*AWAY, RecordUnavailable):
+                return _problem(OAuthError("temporarily_unavailable", NO_ANSWER, 503, wait_s=1))
 
         return answered
 
     return decorate
+
+
+def _problem(error: OAuthError) -> HttpResponse:
+    said = {"error": error.error, "error_description": str(error)}
+    headers = {"Retry-After": error.wait_s} if error.wait_s else None
+    return JsonResponse(said, status=error.status, headers=headers)
 
 
 def proved_key(request: HttpRequest) -> str:
