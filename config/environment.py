@@ -15,6 +15,13 @@ from psycopg.conninfo import conninfo_to_dict
 
 from core.bad_setting import BadSetting
 
+DATABASES = (
+    "DATABASE_URL",
+    "DATABASE_DIRECT_URL",
+    "DATABASE_OWNER_URL",
+    "DATABASE_SEAL_URL",
+    "DATABASE_MAINTENANCE_URL",
+)
 DATABASE_FORM = (
     "has not the form postgresql://USER:PASSWORD@HOST:PORT/DATABASE. In the user name and "
     "password, write / as %2F, # as %23, ? as %3F, @ as %40, : as %3A and % as %25."
@@ -69,10 +76,18 @@ def networks(name: str, text: str) -> list[str]:
         try:
             ip_network(one)
         except ValueError as error:
-            raise BadSetting(
-                f"{name} has {one!r}, and must be networks such as 10.0.0.0/8, separated by commas."
-            ) from error
+            raise BadSetting(f"{name} has {one!r}, {_right(one)}.") from error
     return found
+
+
+def _right(network: str) -> str:
+    """The correction for text that is no network."""
+    try:
+        whole = ip_network(network, strict=False)
+    except ValueError:
+        return "and must be networks such as 10.0.0.0/8, separated by commas"
+    address = network.partition("/")[0]
+    return f"an address within a network: write {whole} for the network, or {address} for it alone"
 
 
 def level(name: str, default: str) -> str:
@@ -81,6 +96,12 @@ def level(name: str, default: str) -> str:
     if text not in known:
         raise BadSetting(f"{name} is {text!r}, and may be {', '.join(known)}.")
     return text
+
+
+def check_addresses() -> None:
+    """Raises BadSetting for a database's address that cannot be one."""
+    for name in DATABASES:
+        database_parts(name, os.environ.get(name, ""))
 
 
 def database_parts(name: str, url: str) -> dict[str, Any]:

@@ -19,13 +19,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError, connection
-from psycopg.conninfo import conninfo_to_dict
 
 from audit.services import Actor, record
 from config.embedded import wal_archive
 from config.embedded.postgres import Postgres
 from config.embedded.service import CannotStart, wait_until
-from config.installation import APP_URL, owner_url
+from config.installation import APP_URL, owner_url, seal_role
 from core import die_with_parent
 
 log = logging.getLogger(__name__)
@@ -76,7 +75,7 @@ def enter(data: Path, *, may_be_new: bool = False) -> None:
                 "PGAPPNAME": f"countersign host {os.getpid()}",
             }
             if url := urls.get("DATABASE_SEAL_URL"):
-                env["COUNTERSIGN_SEAL_ROLE"] = str(conninfo_to_dict(url).get("user", ""))
+                env["COUNTERSIGN_SEAL_ROLE"] = seal_role(url)
             argv = [sys.executable, str(ROOT / "manage.py"), *sys.argv[1:]]
             code = subprocess.run(argv, env=env, check=False).returncode
     except CannotStart as error:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import psycopg
 from django.core.exceptions import ImproperlyConfigured
-from psycopg.conninfo import conninfo_to_dict
 
 from audit import position
 from config import children, fingerprint
@@ -28,6 +27,7 @@ from config.embedded.postgres import SETTINGS, SUPERUSER, Postgres
 from config.embedded.service import CannotStart, Service
 from config.embedded.valkey import Valkey
 from config.embedded.wal_archive import Pruning
+from config.environment import check_addresses, database_parts
 from config.greeting import greeting
 from config.ports import listen
 from config.rolling_restart import RENEW, RollingRestart, role_of
@@ -125,6 +125,7 @@ class Installation:
 
     async def _start(self) -> None:
         require_probes(self.plan)
+        check_addresses()
         self._sockets = {
             "web": opened(self.plan.host, self.plan.port, "--port"),
             "agents": opened(self.plan.host, self.plan.agent_port, "--agent-port"),
@@ -419,12 +420,16 @@ def environment(plan: Plan, services: Mapping[str, str]) -> dict[str, str]:
     for name in ("DATABASE_OWNER_URL", "DATABASE_MAINTENANCE_URL"):
         env.pop(name, None)
     if url := env.get("DATABASE_SEAL_URL"):
-        env["COUNTERSIGN_SEAL_ROLE"] = str(conninfo_to_dict(url).get("user", ""))
+        env["COUNTERSIGN_SEAL_ROLE"] = seal_role(url)
     return env | {
         "COUNTERSIGN_DATA": str(plan.data),
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def seal_role(url: str) -> str:
+    return str(database_parts("DATABASE_SEAL_URL", url).get("user", ""))
 
 
 def owner_url(services: Mapping[str, str]) -> str:

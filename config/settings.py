@@ -28,8 +28,11 @@ from config.ports import parse_address
 from config.secret import old_secret_keys, open_kept, secret_key
 from config.secret_files import read_secret_files
 from core import logs
+from core.bad_setting import print_sentence_alone
 from core.connections import KEEPALIVE, PAGES, DatabaseConnection
 
+# For every process that is started without manage.py.
+print_sentence_alone()
 # Before anything else reads the environment.
 read_secret_files(os.environ)
 

@@ -20,7 +20,7 @@ from uuid import UUID
 from django.core.exceptions import PermissionDenied
 
 from core.bad_setting import BadSetting
-from core.request_ids import current_id
+from core.request_ids import current_id, request_trace_id
 from core.telemetry import current_trace_id
 from core.text import revealed
 
@@ -70,7 +70,7 @@ class IdFilter(logging.Filter):
         current = _current.get()
         record.call_id = str((current and current.call_id) or "")
         record.request_id = current_id()
-        record.trace_id = current_trace_id()
+        record.trace_id = current_trace_id() or request_trace_id()
         return True
 
 

@@ -27,10 +27,12 @@ class Identified(Protocol):
 
 
 class HandledRequest:
-    __slots__ = ("request_id", "response_complete")
+    __slots__ = ("request_id", "response_complete", "trace_id")
 
     def __init__(self, request_id: bytes) -> None:
         self.request_id = request_id
+        # Of its span, which ends before the request does; "": it has none.
+        self.trace_id = ""
         self.response_complete = False
 
 
@@ -51,3 +53,17 @@ def current_id() -> str:
     """Empty where no request is being handled."""
     request = current.get()
     return "" if request is None or request.response_complete else request.request_id.decode()
+
+
+def note_trace(trace_id: str) -> None:
+    request = current.get()
+    if isinstance(request, HandledRequest):
+        request.trace_id = trace_id
+
+
+def request_trace_id() -> str:
+    """The trace of the request that is being handled; empty where there is none."""
+    request = current.get()
+    if not isinstance(request, HandledRequest) or request.response_complete:
+        return ""
+    return request.trace_id

@@ -7,6 +7,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from config.environment import networks
 from config.key_providers.aws_kms import AwsKms
 from config.key_providers.key_requests import KeyProviderFailed
 from config.key_providers.local_keys import LocalKeys
@@ -72,5 +73,5 @@ def _provider(text: str) -> KeyProvider:
     if kind not in PROVIDERS or not rest:
         known = ", ".join(f"{one}:…" for one in PROVIDERS)
         raise KeyProviderFailed(f"“{text[:100]}” is no provider of keys. There are {known}.")
-    networks = os.environ.get("COUNTERSIGN_KEY_NETWORKS", "").split(",")
-    return PROVIDERS[kind](rest, [one for one in networks if one])
+    name = "COUNTERSIGN_KEY_NETWORKS"
+    return PROVIDERS[kind](rest, networks(name, os.environ.get(name, "")))

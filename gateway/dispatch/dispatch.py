@@ -10,6 +10,7 @@ from typing import Any
 from calls.queue.queue_limits import QueueFull
 from core import outage, telemetry
 from core.errors import RecordUnavailable
+from core.request_ids import note_trace
 from gateway.dispatch import batches, handshake, request_spans
 from gateway.methods import (
     extensions,
@@ -136,6 +137,7 @@ async def _answered_in_span(
     context: RequestContext, client: Client, message: RpcMessage, reply: ReplyStream
 ) -> tuple[int, bytes]:
     with request_spans.opened(client, message) as span:
+        note_trace(telemetry.current_trace_id())
         status, body = await _answered(context, client, message, reply)
         request_spans.note_reply(span, status, body)
         return status, body

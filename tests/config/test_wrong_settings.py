@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from config import environment
+from config import children, environment
 from core.bad_setting import BadSetting
 from tests.config.up import ROOT, bare_environment
 from tests.docs.test_settings_table import in_table
+from tests.processes import HOST
 
 SETTINGS = (ROOT / "config" / "settings.py").read_text()
 
@@ -86,7 +87,12 @@ def test_no_number_and_no_switch_is_read_in_another_way() -> None:
     [
         ("COUNTERSIGN_CONNECTIONS", "0", "must be a whole number from 1 on"),
         ("COUNTERSIGN_LEASE_S", "0", "must be a number above 0"),
-        ("COUNTERSIGN_UPSTREAM_NETWORKS", "10.0.0.1/8", "has '10.0.0.1/8', and must be networks"),
+        (
+            "COUNTERSIGN_UPSTREAM_NETWORKS",
+            "127.0.0.0/8, 192.168.5.7/16",
+            "has '192.168.5.7/16', an address within a network: write 192.168.0.0/16 for the "
+            "network, or 192.168.5.7 for it alone.",
+        ),
         ("COUNTERSIGN_TRUSTED_PROXIES", "proxy", "has 'proxy', and must be networks"),
         ("COUNTERSIGN_LOG_LEVEL", "LOUD", "may be DEBUG, INFO, WARNING, ERROR, CRITICAL"),
         ("COUNTERSIGN_LOG_FORMAT", "xml", "may be text or json"),
@@ -111,6 +117,41 @@ def test_a_command_ends_with_the_sentence(name: str, text: str, said: str, tmp_p
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert "hunter2" not in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "argv",
+    [
+        children.web(HOST, 0),
+        children.agents(HOST, 0),
+        children.seal(),
+        children.worker(),
+        children.beat(),
+    ],
+    ids=["web", "agents", "seal", "worker", "beat"],
+)
+def test_a_process_without_up_ends_with_the_sentence_alone(argv: list[str], tmp_path: Path) -> None:
+    env = {**bare_environment(), "COUNTERSIGN_DATA": str(tmp_path)}
+    env |= {"DATABASE_URL": "postgresql://u:hunter2/@h/x"}
+    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("DATABASE_URL has not the form")
+    assert (len(done.stderr.splitlines()), "hunter2" in done.stderr) == (1, False)
+
+
+@pytest.mark.parametrize("name", sorted(environment.DATABASES))
+def test_up_looks_at_each_databases_address_before_it_starts_anything(
+    name: str, tmp_path: Path
+) -> None:
+    env = {**bare_environment(), "COUNTERSIGN_DATA": str(tmp_path / "data")}
+    done = start(env | {"COUNTERSIGN_NO_BOOTSTRAP": "1", name: "postgresql://u:hunter2/@h/x"})
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{name} has not the form")
+    assert (len(done.stderr.splitlines()), "hunter2" in done.stderr) == (1, False)
+    assert not (tmp_path / "data" / "postgres").exists()
 
 
 def test_up_reads_the_files_of_secrets_too(tmp_path: Path) -> None:

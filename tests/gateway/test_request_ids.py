@@ -3,12 +3,14 @@
 import asyncio
 import json
 import logging
+import re
 from typing import Any
 
 import aiohttp
 import pytest
 from asgiref.sync import sync_to_async
 
+from config.embedded.valkey import free_port
 from config.requests import with_request_ids
 from core.logs import IdFilter
 from core.request_ids import current_id, id_from
@@ -132,6 +134,27 @@ async def test_the_access_log_has_a_line_for_each_request(
     said = own_stack.agents.text() + own_stack.web.text()
     assert "secret" not in said
     assert "abcdefghijk" not in said
+
+
+@pytest.mark.long
+async def test_a_line_of_the_access_log_has_the_id_of_its_trace(
+    own_stack: Stack, play: Play, toolset: Toolset
+) -> None:
+    # Nothing takes the traces there; requests have them all the same.
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    own_stack.env |= {"COUNTERSIGN_ACCESS_LOG": "1", "COUNTERSIGN_OTLP_URL": nowhere}
+    assert own_stack.agents
+    agent = play(at_stack=own_stack)
+    for text in ("first", "with a known head", "once more"):
+        await agent.call("rec.echo", {"text": text})
+
+    async def has_all() -> bool:
+        return len(access(own_stack.agents)) == 3
+
+    await until(has_all)
+    traces = [line["trace_id"] for line in access(own_stack.agents)]
+    assert all(re.fullmatch("[0-9a-f]{32}", trace or "") for trace in traces)
+    assert len(set(traces)) == 3
 
 
 @pytest.mark.long
