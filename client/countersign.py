@@ -12,7 +12,9 @@ import getpass
 import hashlib
 import json
 import os
+import secrets
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -2482,7 +2484,7 @@ def export_entries(given: Given, api: Countersign, out: Output) -> None:
         _check_replaceable(Path(given.output))
     made = api.create_export(body)
     if given.background:
-        _download(made["id"], Path(given.output), api, out)
+        _download(made["id"], _behind_links(Path(given.output)), api, out)
         return
     file = api.get_export_file(made["id"])
     if given.output:
@@ -2503,7 +2505,7 @@ def cancel_export(given: Given, api: Countersign, out: Output) -> None:
 
 def download_export(given: Given, api: Countersign, out: Output) -> None:
     _check_replaceable(Path(given.output))
-    _download(given.id, Path(given.output), api, out)
+    _download(given.id, _behind_links(Path(given.output)), api, out)
 
 
 def _write(file: Path, content: bytes) -> None:
@@ -2511,13 +2513,22 @@ def _write(file: Path, content: bytes) -> None:
     if file.exists() and not file.is_file():
         file.write_bytes(content)
         return
-    part = file.with_name(f"{file.name}.part")
+    file = _behind_links(file)
+    part = file.with_name(f".countersign-{secrets.token_hex(8)}")
     try:
-        part.write_bytes(content)
+        with part.open("xb") as made:
+            made.write(content)
+        if file.exists():
+            shutil.copymode(file, part)
         part.replace(file)
     except OSError:
         part.unlink(missing_ok=True)
         raise
+
+
+def _behind_links(file: Path) -> Path:
+    """The file that is written where a symbolic link has the name: the link stays."""
+    return Path(os.path.realpath(file))
 
 
 def _check_replaceable(file: Path) -> None:

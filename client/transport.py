@@ -12,7 +12,9 @@ import getpass
 import hashlib
 import json
 import os
+import secrets
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile

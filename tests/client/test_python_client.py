@@ -208,3 +208,40 @@ def test_a_full_disk_leaves_the_file_that_was_there(tmp_path: Path) -> None:
     assert "File too large" in done.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["policy.yaml"]
     assert file.read_text() == "before"
+
+
+def test_output_goes_through_a_link_and_leaves_an_unfinished_download(tmp_path: Path) -> None:
+    kept, unfinished, link = tmp_path / "kept", tmp_path / "policy.part", tmp_path / "policy"
+    kept.write_text("before")
+    kept.chmod(0o600)
+    link.symlink_to(kept)
+    unfinished.write_text("half")
+    with far_end(answer({"policy": "after"})) as there:
+        done = subprocess.run(
+            [sys.executable, generate.CLIENT, "policy", "export", "--output", link],
+            env={"COUNTERSIGN_URL": there.url, "COUNTERSIGN_TOKEN": "token"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert link.is_symlink()
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("after", 0o600)
+    assert unfinished.read_text() == "half"
+    assert {one.name for one in tmp_path.iterdir()} == {"kept", "policy", "policy.part"}
+
+
+def test_a_download_goes_through_a_link(tmp_path: Path) -> None:
+    kept, link = tmp_path / "kept", tmp_path / "log"
+    kept.write_text("before")
+    link.symlink_to(kept)
+    digest = hashlib.sha256(b"after").hexdigest()
+    export = {"id": 1, "state": "ready", "file": "/file", "digest": digest}
+    with far_end(answer(export), (200, {}, b"after")) as there:
+        done = subprocess.run(
+            [sys.executable, generate.CLIENT, "exports", "download", "1", "--output", link],
+            env={"COUNTERSIGN_URL": there.url, "COUNTERSIGN_TOKEN": "token"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert (link.is_symlink(), kept.read_text()) == (True, "after")
