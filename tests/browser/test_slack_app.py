@@ -12,7 +12,7 @@ from notifications import slack_apps
 from notifications.models import ChatAccount, SlackApp, Webhook
 from tests.browser.conftest import Opened
 from tests.browser.scene import Office
-from tests.browser.test_limits import WIDE, press, tick, type_into
+from tests.browser.test_limits import WIDE, press, press_more, tick, type_into
 from tests.console import scenery
 from tests.notifications.slack_server import (
     CHANNEL,
@@ -53,7 +53,7 @@ def test_a_slack_app_is_set_up_and_an_account_is_linked_and_unlinked(
     page.goto(f"/notifications/webhooks/{app.pk}/")
     expect(page.get_by_text("Acme")).to_be_visible()
     assert not page.evaluate(WIDE)
-    press(page, "link", "Change")
+    press_more(page, "link", "Change")
     tick(page, "Buttons in messages", "People may comment in Slack")
     press(page, "button", "Save the Slack app")
     expect(page.get_by_text("Open and approve · Deny · Comment")).to_be_visible()
