@@ -73,5 +73,5 @@ def _provider(text: str) -> KeyProvider:
     if kind not in PROVIDERS or not rest:
         known = ", ".join(f"{one}:…" for one in PROVIDERS)
         raise KeyProviderFailed(f"“{text[:100]}” is no provider of keys. There are {known}.")
-    name = "COUNTERSIGN_KEY_NETWORKS"
-    return PROVIDERS[kind](rest, networks(name, os.environ.get(name, "")))
+    text = os.environ.get("COUNTERSIGN_KEY_NETWORKS", "")
+    return PROVIDERS[kind](rest, networks("COUNTERSIGN_KEY_NETWORKS", text))

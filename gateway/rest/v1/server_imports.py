@@ -91,7 +91,7 @@ class ImportedServers(ServiceView):
 
 @contextmanager
 def _saying() -> Iterator[None]:
-    """What is wrong with a document is the request's mistake."""
+    """A fault of the document is the request's mistake."""
     try:
         yield
     except ServerJsonRefused as error:
