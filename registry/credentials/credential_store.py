@@ -143,7 +143,7 @@ def renew(pk: int, generation: int) -> OpenCredential:
             raise CredentialMissing(_("The credential is gone."))
         if row.generation != generation:
             return _opened(row)
-        client = ServerClient.objects.select_related("server").get(server_id=row.server_id)
+        client = _client_of(row)
         values = vault.open_values(row)
         # A refresh token goes to nobody but the issuer that gave it.
         if not values.get("refresh") or row.issuer != client.issuer:
@@ -246,10 +246,17 @@ def _opened(row: ServerCredential) -> OpenCredential:
         said = missing(row.server_id, row.owner)
         raise CredentialMissing(f"{error} {said}", said.page) from error
     if "key" in values:
-        client = ServerClient.objects.get(server_id=row.server_id)
-        return OpenCredential(row, {client.header: values["key"]})
+        return OpenCredential(row, {_client_of(row).header: values["key"]})
     headers = {"Authorization": f"Bearer {values['access']}"}
     return OpenCredential(row, headers, can_be_renewed=bool(values.get("refresh")))
+
+
+def _client_of(row: ServerCredential) -> ServerClient:
+    """Raises CredentialMissing where the sign-in was set anew at this moment."""
+    client = ServerClient.objects.select_related("server").filter(server_id=row.server_id).first()
+    if client is None:
+        raise CredentialMissing(_("The credential is gone."))
+    return client
 
 
 def _anew(client: ServerClient, owner: CredentialOwner, **values: object) -> ServerCredential:

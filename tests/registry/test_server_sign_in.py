@@ -560,6 +560,21 @@ def test_a_key_that_is_saved_while_an_operator_sets_the_sign_in_anew_is_not_kept
     assert not ServerCredential.objects.exists()
 
 
+def test_a_call_whose_sign_in_is_taken_away_meanwhile_lacks_its_credential(
+    acme: Server, olga: User, dora: User
+) -> None:
+    """It may read its key before an operator takes the sign-in away, and the header after."""
+    set_up(acme, Server.SignIn.KEY, header="X-Key", by=olga)
+    browser(dora).post("/connections/acme/connect/", {"key": "a key of hers"})
+    row = ServerCredential.objects.get()
+    ServerClient.objects.all().delete()
+
+    with pytest.raises(credential_store.CredentialMissing):
+        credential_store.current(acme.pk, row.owner)
+    with pytest.raises(credential_store.CredentialMissing):
+        credential_store.renew(row.pk, row.generation)
+
+
 @pytest.mark.parametrize("mode", [Server.SignIn.PERSON, ""])
 def test_a_registration_while_an_operator_sets_the_sign_in_anew_brings_nothing_back(
     acme: Server, guarded: Guarded, olga: User, dora: User, mode: str
