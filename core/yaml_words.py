@@ -21,7 +21,6 @@ _MESSAGES = frozenset(
         _("did not find expected key"),
         _("did not find expected node content"),
         _("did not find expected whitespace or line break"),
-        _("exceeded maximum nesting depth"),
         _("found a tab character that violates indentation"),
         _("found a tab character where an indentation space is expected"),
         _("found an indentation indicator equal to 0"),
@@ -46,4 +45,7 @@ def line_of(error: yaml.YAMLError) -> int:
 def describe(error: yaml.YAMLError) -> str:
     """A clause without a dot."""
     said = getattr(error, "problem", None) or getattr(error, "reason", None)
+    # The parser's own limit, which some of its versions reach before ours.
+    if said == "exceeded maximum nesting depth":
+        return _("it is nested too deeply")
     return said if said in _MESSAGES else _("it cannot be parsed")
