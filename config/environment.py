@@ -98,7 +98,7 @@ def level(name: str, default: str) -> str:
     return text
 
 
-def check_addresses() -> None:
+def check_database_urls() -> None:
     """Raises BadSetting for a database's address that cannot be one."""
     for name in DATABASES:
         database_parts(name, os.environ.get(name, ""))

@@ -27,7 +27,7 @@ from config.embedded.postgres import SETTINGS, SUPERUSER, Postgres
 from config.embedded.service import CannotStart, Service
 from config.embedded.valkey import Valkey
 from config.embedded.wal_archive import Pruning
-from config.environment import check_addresses, database_parts
+from config.environment import check_database_urls, database_parts
 from config.greeting import greeting
 from config.ports import listen
 from config.rolling_restart import RENEW, RollingRestart, role_of
@@ -125,7 +125,7 @@ class Installation:
 
     async def _start(self) -> None:
         require_probes(self.plan)
-        check_addresses()
+        check_database_urls()
         self._sockets = {
             "web": opened(self.plan.host, self.plan.port, "--port"),
             "agents": opened(self.plan.host, self.plan.agent_port, "--agent-port"),

@@ -94,18 +94,18 @@ def _check_text(request: HttpRequest) -> None:
             raise BadRequest(_NUL)
 
 
+def _check_address(named: dict[str, Any]) -> None:
+    """The same of what the address names, which may decide who may."""
+    if any("\0" in str(value) for value in named.values()):
+        raise BadRequest(_NUL_IN_ADDRESS)
+
+
 def is_repeated(given: QueryDict, names: Iterable[str]) -> bool:
     """Whether one of these parameters came twice, of which two readers may take two values.
 
     Source: RFC 6749, 3.1.
     """
     return any(len(given.getlist(name)) > 1 for name in names)
-
-
-def _check_address(named: dict[str, Any]) -> None:
-    """The same of what the address names, which may decide who may."""
-    if any("\0" in str(value) for value in named.values()):
-        raise BadRequest(_NUL_IN_ADDRESS)
 
 
 def is_htmx(request: HttpRequest) -> bool:
