@@ -25,8 +25,9 @@ from policies import decide, lookback
 from policies.decide import Decision, RuleBook
 from policies.limits.compiled import CallParties
 from policies.models import Effect
+from registry.connections import Commands, Unreachable, connection
 from registry.credentials.owners import owner_for
-from registry.models import Tool
+from registry.models import Server, Tool
 from registry.publishing.published_tools import PublishedTool
 from registry.publishing.tool_override import OverriddenTool
 
@@ -58,7 +59,18 @@ def _unpublished(call: Call) -> Obstacle:
     if row.state == Tool.State.CHANGED:
         waits = _("It changed and must be published again.")
         return Obstacle(f"{said} {waits}", RetryAdvice.LATER)
-    return Obstacle(said, RetryAdvice.LATER)
+    return Obstacle(f"{said} {_why_not_here(row.server)}".rstrip(), RetryAdvice.LATER)
+
+
+def _why_not_here(server: Server) -> str:
+    """Why a published tool cannot be called from this host; empty if that is over meanwhile."""
+    if not server.enabled:
+        return _("Its server is disabled.")
+    try:
+        connection(server, Commands())
+    except Unreachable as error:
+        return str(error)
+    return ""
 
 
 def _changes(

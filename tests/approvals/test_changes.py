@@ -223,6 +223,13 @@ def disable_server(tool: Tool) -> None:
     Server.objects.filter(pk=tool.server_id).update(enabled=False)
 
 
+def lose_command(tool: Tool) -> None:
+    """The program is in no catalogue of this host's."""
+    Server.objects.filter(pk=tool.server_id).update(
+        transport="stdio", url="", command="mailer", argv=["/bin/mailer"]
+    )
+
+
 def leave_toolset(tool: Tool) -> None:
     registry.remove_tool(Toolset.objects.get(), tool, by=None)
 
@@ -244,7 +251,8 @@ CHANGES = [
     (publish_another, "The tool's definition changed after the call was asked for.", "now"),
     (change_at_its_server, "no longer published. It changed and must be published", "later"),
     (vanish, "no longer published. It is gone from its server, or was taken back.", "no"),
-    (disable_server, "The tool is no longer published.", "later"),
+    (disable_server, "The tool is no longer published. Its server is disabled.", "later"),
+    (lose_command, "host's catalogue of commands no longer has “mailer”.", "later"),
     (move_server, "other now: the server's address", "now"),
     (change_credential, "other now: the server's credential or settings.", "now"),
     (leave_toolset, "The toolset no longer offers the tool to the agent.", "no"),
