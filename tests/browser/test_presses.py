@@ -111,9 +111,11 @@ def language(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def mailer_only(
-    monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path, own_stack: Stack
+    monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path, stack: Stack, own_stack: Stack
 ) -> Stack:
     """Of the examples the one that the visitor uses, each of which is a process."""
+    # The shared worker does not have these commands, and would supersede the call.
+    stack.end_worker()
     settings.STDIO_CATALOGUE = tmp_path / "commands.json"
     own_stack.env["COUNTERSIGN_STDIO_CATALOGUE"] = str(settings.STDIO_CATALOGUE)
     mailer = [one for one in example_servers(tmp_path / "outbox") if one.slug == "mailer"]
