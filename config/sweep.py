@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from datetime import datetime
 
 from django.conf import settings
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 
 from accounts.single_person import end_if_refused
 from approvals.eligibility import end_single_person_mode
@@ -42,6 +43,8 @@ class Sweep:
         self._stopping = threading.Event()
         self._room = threading.Semaphore(AT_ONCE)
         self._looked_at = self._turned_at = time.monotonic()
+        # The database's time at the last look.
+        self._clock: datetime | None = None
         self._spare_until = 0.0
         self._silence = StaleLeases()
         self._reevaluation = Reevaluation()
@@ -97,11 +100,13 @@ class Sweep:
             threading.Thread(target=follow, args=(sending,), daemon=True).start()
 
     def _leases_could_be_renewed(self) -> bool:
-        """Not if we could not look ourselves: then whoever runs calls gets a lease's time."""
-        now = time.monotonic()
-        if now - self._looked_at > EVERY_S + SLOW_S:
+        """Not if we could not look ourselves, or the database's clock was put forward: then whoever
+        runs calls gets a lease's time."""
+        now, clock = time.monotonic(), database_time()
+        went_on_s = (clock - (self._clock or clock)).total_seconds()
+        if max(now - self._looked_at, went_on_s) > EVERY_S + SLOW_S:
             self._spare_until = now + settings.LEASE_S
-        self._looked_at = now
+        self._looked_at, self._clock = now, clock
         return now > self._spare_until
 
     def _work(self) -> None:
@@ -110,3 +115,11 @@ class Sweep:
         finally:
             self._room.release()
             close_old_connections()
+
+
+def database_time() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (found,) = cursor.fetchone()
+        assert isinstance(found, datetime)
+        return found
