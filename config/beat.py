@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 from celery.beat import SchedulingError
+from django.utils import timezone
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from config.older_database import require_database
@@ -32,10 +33,23 @@ class TickingScheduler(DatabaseScheduler):  # type: ignore[misc]
     def tick(self, *given: Any, **named: Any) -> Any:
         global _turned_at  # noqa: PLW0603 one per process is the point
         with ends_later():
+            self._forget_later_runs()
             delay = super().tick(*given, **named)
         if not _is_unsent:
             _turned_at = time.monotonic()
         return delay
+
+    def _forget_later_runs(self) -> None:
+        """Forgets runs of before the clock was put back: until that time, no task would be due."""
+        now = timezone.now()
+        later = [entry for entry in self.schedule.values() if entry.last_run_at > now]
+        for entry in later:
+            entry.last_run_at = entry.model.last_run_at = now
+            entry.model.no_changes = True
+            self._dirty.add(entry.name)
+        if later:
+            # Its times are of that clock, too.
+            self._heap = None
 
     def apply_async(self, *given: Any, **named: Any) -> Any:
         global _is_unsent  # noqa: PLW0603 one per process is the point

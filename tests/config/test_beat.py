@@ -2,11 +2,18 @@
 
 import signal
 import sys
+import time
 from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.utils import timezone
+from django_celery_beat.models import PeriodicTask
+from django_celery_beat.schedulers import DatabaseScheduler
 
-from config.beat import ends_later
+from config.beat import TickingScheduler, ends_later
+from config.celery import app
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +43,38 @@ def test_afterwards_it_ends_at_once() -> None:
 
     with pytest.raises(SystemExit):
         signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.fixture
+def beat(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> TickingScheduler:
+    monkeypatch.setattr("config.beat.require_database", lambda: None)
+    return TickingScheduler(app=app)
+
+
+def run_in_an_hour(beat: TickingScheduler) -> None:
+    """The clock was an hour ahead, and is right again."""
+    for entry in beat.schedule.values():
+        entry.last_run_at = entry.model.last_run_at = timezone.now() + timedelta(hours=1)
+
+
+def test_tasks_are_due_in_time_after_the_clock_was_put_back(beat: TickingScheduler) -> None:
+    run_in_an_hour(beat)
+
+    beat.tick()
+    beat.sync()
+
+    soonest = beat.schedule["remove credentials of users who left"]
+    assert soonest.is_due().next <= 10
+    assert not PeriodicTask.objects.filter(last_run_at__gt=timezone.now()).exists()
+
+
+def test_it_looks_at_every_task_anew_after_the_clock_was_put_back(
+    beat: TickingScheduler,
+) -> None:
+    run_in_an_hour(beat)
+    DatabaseScheduler.tick(beat)
+
+    beat.tick()
+
+    heap: list[Any] = vars(beat)["_heap"]
+    assert min(event.time for event in heap) <= time.time() + 10
