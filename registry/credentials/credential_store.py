@@ -90,17 +90,28 @@ def connect_key(
     return _connected(client, _anew(client, owner), {"key": key}, by=by)
 
 
-def current(server_id: int, owner: CredentialOwner) -> OpenCredential:
-    """Renewed first if it expires now. Raises CredentialMissing and SignInFailed."""
+def find(server_id: int, owner: CredentialOwner) -> OpenCredential:
+    """The credential, whether it has expired or not. Raises CredentialMissing."""
     row = _usable(server_id, owner)
     if row is None:
         raise missing(server_id, owner)
-    is_old = row.expires_at is not None and row.expires_at - timezone.now() < EARLY
-    opened = _opened(row)
-    if not is_old or not opened.can_be_renewed:
-        return opened
+    return _opened(row)
+
+
+def is_due(found: OpenCredential) -> bool:
+    """Whether it is to be renewed before it is used."""
+    expires_at = found.row.expires_at
+    is_old = expires_at is not None and expires_at - timezone.now() < EARLY
+    return is_old and found.can_be_renewed
+
+
+def current(server_id: int, owner: CredentialOwner) -> OpenCredential:
+    """Renewed first if it is due. Raises CredentialMissing and SignInFailed."""
+    found = find(server_id, owner)
+    if not is_due(found):
+        return found
     try:
-        return renew(row.pk, row.generation)
+        return renew(found.row.pk, found.row.generation)
     except TokenRejected:
         raise missing(server_id, owner) from None
 

@@ -1,5 +1,6 @@
 """Connecting accounts at servers: settings, links, the way there and back, and attacks on it."""
 
+import asyncio
 import html
 import json
 import re
@@ -8,15 +9,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import pytest
+from asgiref.sync import sync_to_async
 from django import db
 from django.db import OperationalError, transaction
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import User
 from accounts.roles import Role
@@ -861,6 +865,61 @@ def test_no_challenge_holds_up_the_calls_of_others(letters: str) -> None:
     assert time.perf_counter() - began < 0.2
 
 
+@dataclass
+class Hanging(Guarded):
+    """Gives no token while `go` is not set."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.asked, self.go = threading.Semaphore(0), threading.Event()
+        self.go.set()
+
+    def __exit__(self, *error: object) -> None:
+        self.go.set()
+        super().__exit__(*error)
+
+    async def _token(self, form: dict[str, str], scope: Any, send: Any) -> None:
+        self.asked.release()
+        while not self.go.is_set():
+            await asyncio.sleep(0.01)
+        await super()._token(form, scope, send)
+
+
+async def test_an_authorization_server_that_hangs_holds_up_no_other_servers_calls(
+    acme: Server, olga: User, dora: User
+) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    erin, credentials = await sync_to_async(person)("erin", Role.VIEWER), CallCredentials()
+    with Hanging() as hanging:
+        slow = await sync_to_async(services.register)(
+            "slow", transport="http", url=hanging.url, owner=olga, by=olga
+        )
+        await sync_to_async(set_up)(slow, Server.SignIn.PERSON, by=olga)
+        for who, slug in ((dora, "slow"), (erin, "slow"), (olga, "slow"), (dora, "acme")):
+            await sync_to_async(connect)(who, slug)
+        late = ServerCredential.objects.filter(server=slow).exclude(person=olga)
+        await late.aupdate(expires_at=timezone.now())
+        hanging.go.clear()
+        hanging.asked = threading.Semaphore(0)
+
+        renewing = [
+            asyncio.create_task(credentials.current(at(slow), of(who))) for who in (dora, erin)
+        ]
+        assert await asyncio.to_thread(hanging.asked.acquire, timeout=10)
+        assert await asyncio.to_thread(hanging.asked.acquire, timeout=10)
+        async with asyncio.timeout(5):
+            others = [await credentials.current(at(acme), of(dora))]
+            others += [await credentials.current(at(slow), of(olga))]
+
+        hanging.go.set()
+        assert [one.row.generation for one in others] == [1, 1]
+        assert [one.row.generation for one in await asyncio.gather(*renewing)] == [2, 2]
+
+
+def at(server: Server) -> ServerConnection:
+    return connection(server, Commands())
+
+
 async def test_without_the_database_a_call_is_known_not_to_be_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -869,7 +928,7 @@ async def test_without_the_database_a_call_is_known_not_to_be_sent(
     def away(*arguments: Any) -> Any:
         raise OperationalError("the connection is lost")
 
-    monkeypatch.setattr(credential_store, "current", away)
+    monkeypatch.setattr(credential_store, "find", away)
     server = ServerConnection("acme", "http", signs_in=1, credential_of="person")
 
     with pytest.raises(RecordUnavailable):
