@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.test import Client, TransactionTestCase
 from hypothesis import settings
 
@@ -12,7 +13,7 @@ from accounts import services as accounts
 from accounts.models import Agent, User
 from accounts.roles import Role
 from calls.running.runtime import started
-from core import loop
+from core import guarded_http, loop
 from gateway.process.current import close_runtime
 from tests.database import Cleaner
 
@@ -81,3 +82,17 @@ def scout(bob: User) -> Agent:
 @pytest.fixture
 def scout_token(scout: Agent, bob: User) -> str:
     return accounts.issue_token(scout, by=bob)
+
+
+@pytest.fixture
+def kept_connections(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each request to another host: whether its thread kept a database connection meanwhile."""
+    kept: list[bool] = []
+    ask = guarded_http._fetch
+
+    def asked(*arguments: Any) -> Any:
+        kept.append(connection.connection is not None)
+        return ask(*arguments)
+
+    monkeypatch.setattr(guarded_http, "_fetch", asked)
+    return kept

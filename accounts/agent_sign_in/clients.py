@@ -24,6 +24,7 @@ from accounts.models import SignInClient
 from accounts.workloads.public_keys import KeysRefused
 from audit.services import SYSTEM, record
 from core import guarded_http, strict_json
+from core.database_pool import release_connection
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.guarded_http import RequestFailed, WebLimits
@@ -234,6 +235,7 @@ def _read_anew(client_id: str) -> SignInClient:
 
 def _read_document(client_id: str) -> dict[str, Any]:
     """Raises RequestFailed where there is no answer, else ClientRefused."""
+    release_connection()
     answer = guarded_http.fetch(
         "GET", client_id, {}, networks=settings.CLIENT_NETWORKS, limits=DOCUMENT_LIMITS
     )

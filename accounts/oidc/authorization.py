@@ -22,6 +22,7 @@ from yarl import URL
 from accounts.oidc.metadata import ProviderFailed, ProviderMetadata, metadata, read_json
 from accounts.oidc.providers import IdentityProvider
 from accounts.oidc.signed_tokens import check_id_token, check_texts
+from core.database_pool import release_connection
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.guarded_http import PlainReply, RequestFailed, fetch
@@ -269,6 +270,7 @@ def _with_userinfo(
 
 
 def _ask(method: str, url: str, headers: dict[str, str], body: bytes = b"") -> PlainReply:
+    release_connection()
     try:
         return fetch(method, url, headers, body)
     except RequestFailed as error:

@@ -19,6 +19,7 @@ from jwt.exceptions import PyJWTError
 
 from accounts.oidc.providers import IdentityProvider
 from accounts.oidc.workload_issuers import SPIFFE_USE, WorkloadIssuer
+from core.database_pool import release_connection
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.guarded_http import LIMITS, RequestFailed, WebLimits, check_url, fetch
@@ -258,6 +259,7 @@ def _check_endpoint(name: str, url: Any) -> None:
 
 def _get(url: str, networks: Sequence[str] | None = None) -> dict[str, Any]:
     limits = LIMITS if networks is None else CLIENT_LIMITS
+    release_connection()
     try:
         reply = fetch("GET", url, {}, networks=networks, limits=limits)
     except RequestFailed as error:

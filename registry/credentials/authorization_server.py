@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 import orjson
 from django.conf import settings
 
+from core.database_pool import release_connection
 from core.english import gettext as _
 from core.errors import CountersignError
 from core.guarded_http import PlainReply, RequestFailed, check_url, fetch, is_wholly_inside
@@ -133,6 +134,7 @@ def ask(
     server_url: str, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
 ) -> PlainReply:
     """A request on behalf of the server at `server_url`. Raises SignInFailed."""
+    release_connection()
     try:
         return fetch(method, url, headers, body, networks=networks_for(server_url))
     except RequestFailed as error:

@@ -15,6 +15,7 @@ from django.utils import timezone
 from accounts.actors import By, acting
 from accounts.models import User
 from audit.services import SYSTEM, record
+from core.database_pool import release_connection
 from core.english import gettext as _
 from core.errors import CountersignError
 from registry.credentials import links, token_endpoint, vault
@@ -337,6 +338,7 @@ def _run_together(revocations: Sequence[_Revocation]) -> None:
     """Some at once, and whoever deleted them waits for no server that hangs."""
     if not revocations:
         return
+    release_connection()
     pool = ThreadPoolExecutor(REVOKED_AT_ONCE, thread_name_prefix="revocation")
     work = [pool.submit(one) for one in revocations]
     late = wait(work, timeout=REVOKED_WITHIN_S).not_done

@@ -237,3 +237,13 @@ def test_two_who_connect_one_account_at_once(
     client.get(callback("company", company.authorize(way_there(connect(client)))))
 
     assert "is used by another user" in client.get("/profile/").text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_database_connection_is_kept_while_the_provider_is_asked(
+    client: Client, company: FakeProvider, kept_connections: list[bool]
+) -> None:
+    assert sign_in(client, company).status_code == 302
+
+    # Its document, the token and its keys.
+    assert kept_connections == [False] * 3

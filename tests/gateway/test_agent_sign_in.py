@@ -1302,6 +1302,16 @@ def test_a_client_is_known_by_its_document(
     assert documents.asked == ["/app.json"]
 
 
+def test_no_database_connection_is_kept_while_a_document_is_read(
+    documents: DocumentHost, bob: User, open_desk: Toolset, here: str, kept_connections: list[bool]
+) -> None:
+    browser = by_document(documents, bob, here)
+
+    assert browser.page().status_code == 200
+
+    assert kept_connections == [False]
+
+
 def test_a_document_is_read_anew_and_outlives_its_host_for_a_day(
     documents: DocumentHost, bob: User, open_desk: Toolset, here: str
 ) -> None:

@@ -920,6 +920,27 @@ def at(server: Server) -> ServerConnection:
     return connection(server, Commands())
 
 
+def test_sign_ins_at_a_server_that_hangs_hold_up_no_page(olga: User) -> None:
+    """All threads of a process share ten connections to the database."""
+    with ThreadPoolExecutor(12) as pool, Hanging() as hanging:
+        slow = services.register("slow", transport="http", url=hanging.url, owner=olga, by=olga)
+        set_up(slow, Server.SignIn.PERSON, by=olga)
+        browsers = [browser(person(f"user-{n}", Role.VIEWER)) for n in range(12)]
+        ways = [at_authorization_server(to_there(one, "slow"), "x") for one in browsers]
+        hanging.go.clear()
+
+        signing_in = [
+            pool.submit(aside, partial(one.get, way))
+            for one, way in zip(browsers, ways, strict=True)
+        ]
+        for _ in browsers:
+            assert hanging.asked.acquire(timeout=8)
+        assert browser(olga).get("/servers/").status_code == 200
+
+        hanging.go.set()
+        assert [one.result().status_code for one in signing_in] == [302] * 12
+
+
 async def test_without_the_database_a_call_is_known_not_to_be_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
