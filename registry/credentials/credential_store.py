@@ -327,11 +327,11 @@ def _renewed(
 
 @transaction.atomic
 def _end(row: ServerCredential, why: str) -> None:
-    row.ended, row.sealed = why[:300], None
-    row.save(update_fields=["ended", "sealed"])
-    record(
-        "credential.ended", actor=SYSTEM, reason=why, server=row.server.slug, owner=owner_name(row)
-    )
+    """Nothing, where it was disconnected meanwhile."""
+    same = ServerCredential.objects.filter(pk=row.pk)
+    if same.update(ended=why[:300], sealed=None):
+        owner = owner_name(row)
+        record("credential.ended", actor=SYSTEM, reason=why, server=row.server.slug, owner=owner)
 
 
 def _run_together(revocations: Sequence[_Revocation]) -> None:

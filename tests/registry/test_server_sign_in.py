@@ -40,6 +40,7 @@ from registry.credentials import (
     vault,
 )
 from registry.credentials.authorization_server import SignInFailed
+from registry.credentials.token_endpoint import TokenRejected
 from registry.models import CredentialOwner, Server, ServerClient, ServerCredential
 from tests.conftest import person
 from tests.gateway.client_documents import DocumentHost
@@ -763,6 +764,26 @@ def test_what_is_disconnected_while_it_is_renewed_stays_so_and_is_revoked(
 
     assert not ServerCredential.objects.exists()
     assert (guarded.access, guarded.refresh) == ({}, {})
+
+
+def test_what_is_disconnected_before_its_renewal_is_answered_has_no_end_to_record(
+    acme: Server, guarded: Guarded, dora: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its refresh token is revoked then. Any other error would leave the call's outcome unknown."""
+    client = connect(dora, "acme")
+    row = ServerCredential.objects.get()
+    refresh = token_endpoint.refresh
+
+    def late(*arguments: Any) -> Any:
+        client.post("/connections/acme/disconnect/")
+        return refresh(*arguments)
+
+    monkeypatch.setattr(token_endpoint, "refresh", late)
+
+    with pytest.raises(TokenRejected):
+        credential_store.renew(row.pk, row.generation)
+
+    assert not Entry.objects.filter(action="credential.ended").exists()
 
 
 @pytest.mark.long
