@@ -74,9 +74,12 @@ class Spool:
     def _own(self) -> Path:
         if self._folder is None:
             folder = self._root / self._owner
-            folder.mkdir(mode=0o700, parents=True)
-            self._lock = _locked(folder)
-            self._folder = folder
+            # It is there if its lock could not be made, on a full disk.
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = _locked(folder)
+            if lock is None:
+                raise BlockingIOError(f"another process looks into {folder}")
+            self._folder, self._lock = folder, lock
             sync_folder(folder)
             sync_folder(self._root)
         return self._folder
