@@ -46,9 +46,12 @@ def test_afterwards_it_ends_at_once() -> None:
 
 
 @pytest.fixture
-def beat(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> TickingScheduler:
+def beat(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[TickingScheduler]:
     monkeypatch.setattr("config.beat.require_database", lambda: None)
-    return TickingScheduler(app=app)
+    beat = TickingScheduler(app=app)
+    yield beat
+    # Otherwise it would write when the tests end, and their database is gone.
+    beat.sync()
 
 
 def run_in_an_hour(beat: TickingScheduler) -> None:
