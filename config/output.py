@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import sys
+from contextlib import suppress
 from typing import Any
 
 from core.logs import JsonFormatter, TextFormatter, style
@@ -86,4 +87,7 @@ def _record(process: str, message: str, level: int) -> logging.LogRecord:
 
 
 def _print(line: str) -> None:
-    print(line, flush=True)  # noqa: T201 this is the program's output
+    # On a full disk a line is lost. Whoever stopped reading its child here would stop the child,
+    # too, once the pipe between them is full.
+    with suppress(OSError):
+        print(line, flush=True)  # noqa: T201 this is the program's output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import logging
 
@@ -44,3 +46,27 @@ def test_a_line_of_its_own_has_a_level_too(
     Output().say("worker", "ended by itself", level=logging.WARNING)
 
     assert "WARNING" in capsys.readouterr().out
+
+
+class Disk(io.StringIO):
+    """Of a log, and full at first."""
+
+    is_full = True
+
+    def flush(self) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_processes_are_heard_further_after_their_log_had_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disk = Disk()
+    monkeypatch.setattr("sys.stdout", disk)
+    output = Output()
+
+    output.relay("agents", "no room")
+    disk.is_full = False
+    output.relay("agents", "room again")
+
+    assert "room again" in disk.getvalue()
