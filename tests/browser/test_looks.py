@@ -1,0 +1,62 @@
+"""How lists, lines and buttons look in a narrow window, in a dark theme and in Chinese."""
+
+import pytest
+from django.contrib.auth.models import Group
+from django.utils.timezone import now
+from playwright.sync_api import Locator, expect
+
+from accounts.models import User
+from accounts.roles import Role
+from tests.browser.conftest import Opened
+from tests.browser.scene import Office
+from tests.console import scenery
+
+PASSWORD = "a wide staircase"
+PHONE = {"width": 360, "height": 780}
+# On how many lines a word of the page's text stands, where it is seen.
+LINES = """(word) => {
+  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const lines = [];
+  while (walker.nextNode()) {
+    const at = walker.currentNode.data.indexOf(word);
+    if (at < 0) continue;
+    const range = document.createRange();
+    range.setStart(walker.currentNode, at);
+    range.setEnd(walker.currentNode, at + word.length);
+    const tops = Array.from(range.getClientRects(), (one) => Math.round(one.top));
+    if (tops.length) lines.push(new Set(tops).size);
+  }
+  return lines;
+}"""
+BUTTON = "(one) => getComputedStyle(one, '::file-selector-button').borderTopColor"
+
+
+@pytest.fixture
+def ada(office: Office) -> User:
+    """Of every role, in a house with three groups more."""
+    ada = scenery.person("ada", *Role, password=PASSWORD)
+    for name in ("Payments", "Payments operator", "Support of the northern region"):
+        Group.objects.create(name=name)
+    return ada
+
+
+def style(of: Locator, name: str) -> object:
+    return of.evaluate("(one, name) => getComputedStyle(one)[name]", name)
+
+
+@pytest.mark.long
+def test_what_ends_something_looks_like_it_before_it_is_confirmed(
+    opened: Opened, ada: User
+) -> None:
+    ada.identities.create(issuer="https://id.example.org", subject="ada", last_used_at=now())
+    page = opened(ada, color_scheme="dark")
+    page.goto("/profile/")
+    fold = page.locator("#identities summary").first
+    button = page.locator("#identities .button.danger").first
+
+    expect(fold).to_be_visible()
+    for name in ("borderTopStyle", "borderTopColor", "color", "backgroundColor"):
+        assert style(fold, name) == style(button, name)
+    fold.press("Enter")
+    expect(button).to_be_visible()
+    assert style(fold, "borderTopStyle") == "none"
