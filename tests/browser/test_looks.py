@@ -60,3 +60,12 @@ def test_what_ends_something_looks_like_it_before_it_is_confirmed(
     fold.press("Enter")
     expect(button).to_be_visible()
     assert style(fold, "borderTopStyle") == "none"
+
+
+@pytest.mark.long
+def test_the_button_of_a_file_has_an_edge_in_a_dark_theme(opened: Opened, ada: User) -> None:
+    page = opened(ada, color_scheme="dark")
+    page.goto("/policies/plans/")
+    field = page.locator("input[type=file]").first
+
+    assert field.evaluate(BUTTON) == style(field, "borderTopColor")
