@@ -45,6 +45,18 @@ def style(of: Locator, name: str) -> object:
 
 
 @pytest.mark.long
+def test_a_short_list_of_choices_is_seen_whole_on_a_phone(
+    opened: Opened, ada: User, office: Office
+) -> None:
+    page = opened(ada, viewport=PHONE)
+    page.goto(f"/people/{office.bob.pk}/")
+
+    window = page.locator(".choices > div").first
+    expect(window.get_by_role("checkbox")).to_have_count(8)
+    assert window.evaluate("(one) => one.scrollHeight <= one.clientHeight")
+
+
+@pytest.mark.long
 def test_what_ends_something_looks_like_it_before_it_is_confirmed(
     opened: Opened, ada: User
 ) -> None:
