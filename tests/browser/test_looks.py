@@ -45,6 +45,38 @@ def style(of: Locator, name: str) -> object:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("address", "word"),
+    [
+        ("/people/", "只读用户"),
+        ("/servers/{server}/sign-in/", "标头中"),
+        ("/access/?person=ada", "审计员"),
+        ("/access/?person=ada", "待审批调用"),
+    ],
+)
+def test_a_chinese_word_stands_on_one_line_of_a_phone(
+    opened: Opened, ada: User, office: Office, address: str, word: str
+) -> None:
+    page = opened(ada, viewport=PHONE, locale="zh-CN")
+    page.goto(address.format(server=office.send.server.slug))
+
+    lines = page.evaluate(LINES, word)
+    assert lines
+    assert set(lines) == {1}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("locale", "way"), [("zh-CN", "keep-all"), ("en-US", "normal")])
+def test_what_stands_below_a_figure_breaks_between_parts_in_chinese(
+    opened: Opened, ada: User, locale: str, way: str
+) -> None:
+    page = opened(ada, viewport=PHONE, locale=locale)
+    page.goto("/overview/")
+
+    assert style(page.locator(".figures .beside").first, "wordBreak") == way
+
+
+@pytest.mark.long
 def test_a_short_list_of_choices_is_seen_whole_on_a_phone(
     opened: Opened, ada: User, office: Office
 ) -> None:
