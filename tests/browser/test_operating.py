@@ -101,7 +101,7 @@ def test_what_a_server_offers_beside_tools_is_read_and_published(
 
 def test_tags_are_written_and_found_by(alice: Page, office: Office) -> None:
     alice.goto(f"/tools/{office.search.exposed_name}/")
-    alice.locator("section", has_text="Tags").get_by_text("Change").click()
+    alice.locator("section", has_text="Tags").get_by_text("Edit").click()
 
     alice.get_by_label("Tags, with a space between").fill("daily code")
     alice.keyboard.press("Enter")
@@ -109,7 +109,7 @@ def test_tags_are_written_and_found_by(alice: Page, office: Office) -> None:
     alice.get_by_role("link", name="daily").click()
     expect(alice.locator("#found .rows .title")).to_have_text(["code.search"])
     alice.go_back()
-    alice.locator("section", has_text="Tags").get_by_text("Change").focus()
+    alice.locator("section", has_text="Tags").get_by_text("Edit").focus()
     alice.keyboard.press("Enter")
     alice.get_by_label("Tags, with a space between").fill("")
     alice.get_by_role("button", name="Save the tags").click()

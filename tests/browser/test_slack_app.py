@@ -53,7 +53,7 @@ def test_a_slack_app_is_set_up_and_an_account_is_linked_and_unlinked(
     page.goto(f"/notifications/webhooks/{app.pk}/")
     expect(page.get_by_text("Acme")).to_be_visible()
     assert not page.evaluate(WIDE)
-    press_more(page, "link", "Change")
+    press_more(page, "link", "Edit")
     tick(page, "Buttons in messages", "People may comment in Slack")
     press(page, "button", "Save the Slack app")
     expect(page.get_by_text("Open and approve · Deny · Comment")).to_be_visible()
