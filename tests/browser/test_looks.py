@@ -113,3 +113,18 @@ def test_the_button_of_a_file_has_an_edge_in_a_dark_theme(opened: Opened, ada: U
     field = page.locator("input[type=file]").first
 
     assert field.evaluate(BUTTON) == style(field, "borderTopColor")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_both_ways_to_a_new_schedule_stand_on_one_line_of_a_phone(
+    opened: Opened, ada: User, locale: str
+) -> None:
+    page = opened(ada, viewport=PHONE, is_mobile=True, has_touch=True, locale=locale)
+    page.goto("/on-call/")
+
+    tops = page.locator(".head .button").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().top)"
+    )
+    assert len(tops) == 2
+    assert len(set(tops)) == 1
