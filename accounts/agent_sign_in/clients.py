@@ -38,6 +38,8 @@ PART_MIN = 5
 # Not kept of a name; and what no name has: it would be read backwards.
 _UNSEEN = re.compile(f"[{of_kinds('unseen', 'tag')}]")
 _TURNS = re.compile(f"[{of_kinds('bidi')}]")
+# Source: draft-ietf-oauth-client-id-metadata-document-02, 4.
+_JSON = re.compile(r"application/([a-z0-9._-]+\+)?json", re.ASCII).fullmatch
 DOCUMENT_LIMITS = WebLimits(connect_s=3, idle_s=3, total_s=5, max_bytes=16 * 1024)
 # A document is read anew after the first, and used without an answer until the second.
 FRESH, OUTLIVES = timedelta(hours=1), timedelta(days=1)
@@ -241,6 +243,10 @@ def _read_document(client_id: str) -> dict[str, Any]:
     )
     if answer.status != 200:
         raise RequestFailed(_("The answer was HTTP %d.") % answer.status)
+    # A host that keeps files of its users vouches for none of them.
+    kind = answer.headers.get(b"content-type")
+    if kind and not _JSON(kind.partition(";")[0].strip().lower()):
+        raise ClientRefused(_("The client's document is served as “%s”, not as JSON.") % kind[:100])
     try:
         said = strict_json.loads(answer.body)
     except strict_json.Ambiguous as error:

@@ -15,6 +15,7 @@ class DocumentHost:
     def __init__(self, papers: ssl.SSLContext | None = None) -> None:
         self.answers: dict[str, dict[str, Any] | tuple[int, bytes]] = {}
         self.asked: list[str] = []
+        self.kind = "application/json"
         host = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -27,7 +28,7 @@ class DocumentHost:
                 self.send_response(status)
                 if 300 <= status < 400:
                     self.send_header("Location", body.decode())
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", host.kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

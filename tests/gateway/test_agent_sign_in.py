@@ -1302,6 +1302,30 @@ def test_a_client_is_known_by_its_document(
     assert documents.asked == ["/app.json"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json; charset=utf-8", 200),
+        ("application/cimd+json", 200),
+        ("Application/JSON", 200),
+        ("text/html", 400),
+        ("text/plain", 400),
+        ("image/png", 400),
+        ("application/octet-stream", 400),
+    ],
+)
+def test_a_document_is_served_as_json(
+    documents: DocumentHost, bob: User, open_desk: Toolset, here: str, kind: str, status: int
+) -> None:
+    """A host that keeps files of its users does not vouch for what they uploaded."""
+    documents.kind = kind
+
+    page = by_document(documents, bob, here).page()
+
+    assert page.status_code == status
+    assert [kind in one for one in reasons()] == [True] * (status == 400)
+
+
 def test_no_database_connection_is_kept_while_a_document_is_read(
     documents: DocumentHost, bob: User, open_desk: Toolset, here: str, kept_connections: list[bool]
 ) -> None:
