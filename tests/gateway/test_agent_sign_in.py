@@ -1210,6 +1210,21 @@ def test_a_name_that_holds_an_allowed_one_is_pointed_out(
     assert "reads like this one" in Browser(bob, app, here).page().content.decode()
 
 
+def test_an_allowed_client_of_a_products_name_hides_no_warning_of_the_product(
+    open_desk: Toolset, bob: User, here: str
+) -> None:
+    """Whoever had one user allow a first one would have the others warned of less."""
+    first, second = (
+        clients.register({"client_name": "Claude", "redirect_uris": [BACK]}) for _ in range(2)
+    )
+    Browser(bob, first, here).allowed()
+
+    text = Browser(bob, second, here).page().content.decode()
+
+    assert "reads like this one" in text
+    assert "nobody confirms that it is" in text
+
+
 @pytest.mark.parametrize("name", ["\u3164\u200b", " ", "\u202eppa", "De\u2066sk"])
 def test_a_name_that_is_blank_or_turns_is_not_registered(
     open_desk: Toolset, settings: Any, name: str
