@@ -102,6 +102,9 @@ def _is_visible(text: str) -> bool:
 
 
 def _expiry(seconds: Any) -> datetime | None:
+    # Some say it as text, and both SDKs read that.
+    if isinstance(seconds, str) and seconds.isdecimal():
+        seconds = int(seconds[:10])
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
         return None
     return timezone.now() + min(timedelta(seconds=min(seconds, 1e9)), _LASTS_MAX)

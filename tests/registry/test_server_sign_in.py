@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -764,6 +765,23 @@ def test_what_is_disconnected_while_it_is_renewed_stays_so_and_is_revoked(
 
     assert not ServerCredential.objects.exists()
     assert (guarded.access, guarded.refresh) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("said", "lasts_s"),
+    [(3600, 3600), ("3600", 3600), ("1e3", None), ("", None), (None, None), (-5, None)],
+)
+def test_an_access_token_ends_when_its_authorization_server_says(
+    acme: Server, guarded: Guarded, dora: User, said: Any, lasts_s: int | None
+) -> None:
+    """Some say it as text."""
+    guarded.lasts_s = said
+
+    connect(dora, "acme")
+
+    row = ServerCredential.objects.get()
+    lasts = row.expires_at and row.expires_at - row.connected_at
+    assert (lasts and round(lasts / timedelta(minutes=1))) == (lasts_s and lasts_s / 60)
 
 
 def test_what_is_disconnected_before_its_renewal_is_answered_has_no_end_to_record(

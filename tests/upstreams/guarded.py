@@ -32,7 +32,8 @@ class Guarded(Recorder):
     metadata: dict[str, Any] = field(default_factory=dict)
     # Parameters of the answer to the browser, likewise.
     answer: dict[str, Any] = field(default_factory=dict)
-    lasts_s: float = 3600
+    # In seconds; or what else it says of that.
+    lasts_s: Any = 3600
     # The seconds before a token is renewed.
     slow_s: float = 0
     # By tool, the scope that its calls need.
@@ -187,7 +188,8 @@ class Guarded(Recorder):
     def _issue(self, to: Issued) -> dict[str, Any]:
         number = next(self.numbers)
         access, refresh = f"access-{number}-secret", f"refresh-{number}-secret"
-        self.access[access] = Issued(to.login, to.scope, time.time() + self.lasts_s)
+        lasts_s = self.lasts_s if isinstance(self.lasts_s, int | float) else 3600
+        self.access[access] = Issued(to.login, to.scope, time.time() + lasts_s)
         self.refresh[refresh] = Issued(to.login, to.scope)
         said = {"access_token": access, "refresh_token": refresh, "token_type": "Bearer"}
         return said | {"expires_in": self.lasts_s, "scope": to.scope}
