@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from accounts.models import User
 from approvals.models import Approval
 from approvals.services import vote
-from audit.models import Entry
+from audit.models import Entry, Export
 from audit.services import record
 from tests.browser.conftest import Opened, rung
 from tests.browser.hands import choose
@@ -178,8 +178,9 @@ def test_a_filter_is_kept_and_an_export_downloaded(opened: Opened, office: Offic
     assert len(download.value.path().read_text().splitlines()) >= 8
     page.get_by_role("link", name="Exports").click()
     expect(page.get_by_text("Ready")).to_be_visible()
-    page.locator("summary", has_text="Delete export 1").click()
-    page.get_by_role("button", name="Delete export 1").click()
+    delete = f"Delete export {Export.objects.get().pk}"
+    page.locator("summary", has_text=delete).click()
+    page.get_by_role("button", name=delete).click()
     expect(page.get_by_text("Deleted")).to_be_visible()
     page.goto("/audit/?agent=scout")
     page.get_by_role("button", name="Delete the saved filter What scout did").click()
